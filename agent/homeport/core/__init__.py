@@ -1,0 +1,1 @@
+"""The pure core: values in, values out. No module here imports anything that does I/O."""
