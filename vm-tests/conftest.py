@@ -1,0 +1,216 @@
+"""Fixtures of the boot tests, and the report of a failed one.
+
+    def test_something(world, machine):        # a LAN with DHCP off, one machine with the product installed
+    def test_two(world, make_machine):         # several machines, or one with other NICs
+
+`machine.allow(...)` names warnings of our units that are part of the scenario; any other fails the test.
+A failed test prints: the scenario, the last step reached, our journal, `nmstatectl show`, where the full
+journal is, and the command that runs it again and leaves you logged in (`--stay`).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from container import Machine, Nic
+from trees import NotPrepared, layers
+from world import World
+
+
+class Scenario:
+    """The machines of one test, and what their journals may say."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self.world = world
+        self.name = name
+        self.machines: list[Machine] = []
+        self.allowed: list[str] = []
+
+    def make(
+        self,
+        name: str = "",
+        *,
+        nics: tuple[Nic, ...] = (Nic("enp1s0"),),
+        tree: str = "trixie",
+        installed: bool = True,
+    ) -> Machine:
+        suffix = f"-{len(self.machines) + 1}" if self.machines else ""
+        full = re.sub(r"[^a-z0-9]+", "-", (name or self.name + suffix).lower()).strip("-")[:40]
+        machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed)
+        self.machines.append(machine)
+        return machine
+
+    def allow(self, *patterns: str) -> None:
+        """Warnings and errors of our units that belong to this scenario, as regular expressions."""
+        self.allowed += patterns
+
+    def unexpected(self) -> list[str]:
+        """What our units said at warning or worse, in all boots, that nobody announced."""
+        return [
+            f"{machine.name}: {entry.get('MESSAGE', '')}"
+            for machine in self.machines
+            for entry in machine.journal("homeport*", priority=4, all_boots=True)
+            if not any(re.search(p, entry.get("MESSAGE", "")) for p in self.allowed)
+        ]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--stay", action="store_true", help="after a failed boot test, give a shell in the machine"
+    )
+
+
+@pytest.fixture(scope="session")
+def _the_world() -> Iterator[World]:
+    if os.geteuid() != 0:
+        pytest.skip("a machine is booted by root only")
+    for program in ("systemd-nspawn", "dnsmasq", "ip", "nsenter", "setpriv"):
+        if not shutil.which(program):
+            _missing(f"{program} is not installed (run: make setup)")
+    try:
+        layers("trixie")
+    except NotPrepared as error:
+        _missing(str(error))
+    with World() as world:
+        yield world
+
+
+def _missing(reason: str) -> None:
+    """A tool that is not there skips the tests for a person, and fails them in CI."""
+    if os.environ.get("CI"):
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture
+def world(_the_world: World) -> Iterator[World]:
+    """The LAN at rest: no DHCP, no server, no other hosts; all addresses of the world answer."""
+    _the_world.calm_down()
+    yield _the_world
+    _the_world.calm_down()
+
+
+@pytest.fixture
+def scenario(world: World, request: pytest.FixtureRequest) -> Iterator[Scenario]:
+    """The machines of this test; all are gone when it is over."""
+    name = request.node.name.removeprefix("test_")
+    scenario = Scenario(world, name)
+    request.node.stash[_SCENARIO] = scenario
+    yield scenario
+    report = request.node.stash.get(_REPORT, None)
+    failed = report is None or report.failed
+    try:
+        if not failed and (words := scenario.unexpected()):
+            for machine in scenario.machines:
+                machine.keep = True
+            text = describe(scenario, str(request.node.nodeid))
+            pytest.fail("our units warned of what the test did not expect:\n  "
+                        + "\n  ".join(words) + "\n" + text, pytrace=False)  # fmt: skip
+    finally:
+        for machine in scenario.machines:
+            machine.keep = machine.keep or failed
+            machine.close()
+
+
+@pytest.fixture
+def make_machine(scenario: Scenario) -> Callable[..., Machine]:
+    """make_machine(nics=(Nic("enp1s0"), Nic("enp2s0")), tree="trixie") -> Machine"""
+    return scenario.make
+
+
+@pytest.fixture
+def machine(scenario: Scenario) -> Machine:
+    """One machine with one NIC, enp1s0, switched off."""
+    return scenario.make()
+
+
+@pytest.fixture
+def allow(scenario: Scenario) -> Callable[..., None]:
+    """allow(r"regular expression", …): these warnings of our units belong to the test."""
+    return scenario.allow
+
+
+_SCENARIO = pytest.StashKey[Scenario]()
+_REPORT = pytest.StashKey[pytest.TestReport]()
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if report.when != "call":
+        return
+    item.stash[_REPORT] = report
+    scenario = item.stash.get(_SCENARIO, None)
+    if not report.failed or scenario is None:
+        return
+    report.sections.append(("boot test", describe(scenario, item.nodeid)))
+    if item.config.getoption("--stay"):
+        _stay(item, scenario)
+
+
+def describe(scenario: Scenario, node: str) -> str:
+    """All that a person needs first, in the order in which it is needed."""
+    parts = [f"scenario: {scenario.name}"]
+    for machine in scenario.machines:
+        parts += _describe_machine(machine)
+    parts.append(
+        "run it again and stay logged in:\n"
+        f"  {sys.executable} -m pytest --stay '{node}'"
+    )
+    return "\n".join(parts)
+
+
+def _describe_machine(machine: Machine) -> list[str]:
+    show = _try(lambda: machine.run(["nmstatectl", "show"]).stdout) if machine.running else "(it is off)"
+    return [
+        f"machine {machine.name}, boot {machine.boots}, {'running' if machine.running else 'off'}",
+        f"last step reached: {_last_step(machine)}",
+        f"our journal:\n{_try(lambda: machine.story(all_boots=True)) or '(nothing)'}",
+        f"nmstatectl show:\n{show}",
+        f"full journal: journalctl -D {machine.journal_folder}   console: {machine.folder}/console-*.log",
+    ]
+
+
+def _last_step(machine: Machine) -> str:
+    try:
+        status = json.loads(machine.read("/run/homeport/status.json"))
+    except (OSError, ValueError):
+        return "none (no /run/homeport/status.json)"
+    steps = [str(step.get("name")) for step in status.get("steps", ())]
+    return f"{steps[-1] if steps else 'none'} (exit {status.get('exit')}, rung {status.get('rung')}: {status.get('reason')})"
+
+
+def _try(ask: Callable[[], str]) -> str:
+    """For a report: a question that fails is answered by its failure."""
+    try:
+        return ask()
+    except Exception as error:
+        return f"({type(error).__name__}: {error})"
+
+
+def _stay(item: pytest.Item, scenario: Scenario) -> None:
+    """A shell in each machine that still runs, before the fixtures take it away."""
+    capture = item.config.pluginmanager.getplugin("capturemanager")
+    with capture.global_and_fixture_disabled() if capture else _nothing():
+        for machine in filter(lambda m: m.running, scenario.machines):
+            print(f"\n{describe(scenario, item.nodeid)}\n\nYou are root in {machine.name}; exit ends it.")
+            subprocess.run(machine.argv(["/bin/bash", "-l"]), check=False)
+
+
+def _nothing() -> Any:
+    import contextlib
+
+    return contextlib.nullcontext()
