@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from namespaces import make_mounts_private, wait_until
@@ -38,9 +38,9 @@ class Cgroup:
     def make(self) -> None:
         self.path.mkdir(exist_ok=True)
 
-    def enter(self) -> None:
-        """Put the calling process into it (between fork and exec)."""
-        (self.path / "cgroup.procs").write_text(str(os.getpid()))
+    def argv(self, argv: Sequence[str]) -> list[str]:
+        """The command line that runs `argv` in it from its first instruction on."""
+        return ["/bin/sh", "-c", 'echo $$ >"$0" && exec "$@"', f"{self.path}/cgroup.procs", *argv]
 
     def processes(self) -> Iterator[int]:
         """Process ids of the host, of everything in it."""

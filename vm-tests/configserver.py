@@ -15,6 +15,7 @@ Knows HTTP and TLS and nothing of networks: it is handed a function that gives i
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import socket
@@ -252,8 +253,6 @@ class Tls:
 
 
 def _close(connection: socket.socket) -> None:
-    try:
+    with contextlib.suppress(OSError):
         connection.shutdown(socket.SHUT_RDWR)
-    except OSError:
-        pass
     connection.close()

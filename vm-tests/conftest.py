@@ -24,7 +24,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from configserver import ConfigServer
 from container import Machine, Nic
+from seed import SEED, Seeded, seed_document
 from trees import NotPrepared, layers
 from world import World
 
@@ -142,6 +144,19 @@ def allow(scenario: Scenario) -> Callable[..., None]:
     return scenario.allow
 
 
+@pytest.fixture
+def server(world: World) -> ConfigServer:
+    """A configuration server at http://192.168.122.2 that has no document yet."""
+    return world.serve()
+
+
+@pytest.fixture
+def seeded(world: World, server: ConfigServer, machine: Machine) -> Seeded:
+    """A machine that came up with the seed case once, from DHCP, and is running."""
+    world.dhcp.start()
+    return Seeded(machine, server, server.put(SEED, seed_document()))
+
+
 _SCENARIO = pytest.StashKey[Scenario]()
 _REPORT = pytest.StashKey[pytest.TestReport]()
 
@@ -150,9 +165,10 @@ _REPORT = pytest.StashKey[pytest.TestReport]()
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
-    if report.when != "call":
+    if report.when == "call":
+        item.stash[_REPORT] = report
+    if report.when == "teardown":
         return
-    item.stash[_REPORT] = report
     scenario = item.stash.get(_SCENARIO, None)
     if not report.failed or scenario is None:
         return
@@ -190,7 +206,8 @@ def _last_step(machine: Machine) -> str:
     except (OSError, ValueError):
         return "none (no /run/homeport/status.json)"
     steps = [str(step.get("name")) for step in status.get("steps", ())]
-    return f"{steps[-1] if steps else 'none'} (exit {status.get('exit')}, rung {status.get('rung')}: {status.get('reason')})"
+    what = f"exit {status.get('exit')}, rung {status.get('rung')}: {status.get('reason')}"
+    return f"{steps[-1] if steps else 'none'} ({what})"
 
 
 def _try(ask: Callable[[], str]) -> str:

@@ -6,6 +6,7 @@
         machine.run(["nmcli", "connection"]).stdout   # in the running machine; status != 0 raises
         machine.look()                                # the same report as `boot`, of now
         machine.read("/etc/x"), machine.write("/etc/x", "text")   # running or switched off
+        machine.monitor.events(kind="ADDR")           # what its kernel said since power-on (monitor.py)
         machine.power_off(); machine.boot()           # the disk is kept: a reboot
         machine.power_cut(); machine.boot()           # everything killed at once
 
@@ -36,6 +37,7 @@ from pathlib import Path
 from types import TracebackType
 
 from cgroup import Cgroup
+from monitor import Monitor
 from namespaces import NetworkNamespace, wait_until
 from outcome import Completed, Outcome, ProgramFailed
 from trees import Overlay, layers, work_folder
@@ -50,7 +52,7 @@ class BootFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Nic:
-    """A NIC that is there from the start.  Without a MAC it has one made of the machine's name and its own."""
+    """A NIC that is there from the start.  Without a MAC it has one made of the machine's name."""
 
     name: str
     mac: str = ""
@@ -85,6 +87,7 @@ class Machine:
         self.boots = 0
         self.cables: dict[str, Cable] = {}
         self.namespace: NetworkNamespace | None = None
+        self.monitor: Monitor  # of this boot, or of the last one
         self.keep = False
         self._process: subprocess.Popen[bytes] | None = None
         self._cgroup = Cgroup(f"homeport-{os.getpid()}-{name}")
@@ -126,13 +129,13 @@ class Machine:
         command = self._nspawn(arguments, credentials or {})
         # pdeathsig: nothing of a machine outlives the tests, however they end.
         self._process = subprocess.Popen(
-            ["setpriv", "--pdeathsig", "KILL", "--", *command],
+            self._cgroup.argv(["setpriv", "--pdeathsig", "KILL", "--", *command]),
             stdin=slave, stdout=slave, stderr=slave, start_new_session=True,
-            preexec_fn=self._cgroup.enter,
         )  # fmt: skip
         os.close(slave)
         self._console = _Console(master, self.folder / f"console-{self.boots}.log")
         self.namespace = NetworkNamespace.of_process(self.leader())
+        self.monitor = Monitor(self.namespace, self.folder / f"events-{self.boots}.log")
         for nic in self.nics:
             self.add_nic(nic)
         (self.report / "nics").mkdir()
@@ -207,6 +210,8 @@ class Machine:
             self._process = None
         self._leader = 0
         self._console.close()
+        if self.boots and self.namespace:
+            self.monitor.stop()
         for cable in self.cables.values():
             cable.remove()
         self.cables.clear()
@@ -267,8 +272,11 @@ class Machine:
         """The host's process id of the machine's systemd."""
         if not self._leader:
             self._leader = wait_until(
-                self._find_leader, timeout=10, what=f"process 1 of {self.name}"
-            )
+                lambda: self._find_leader() or (not self.running and -1),
+                timeout=10, what=f"process 1 of {self.name}",
+            )  # fmt: skip
+            if self._leader < 0:
+                raise BootFailed(f"{self.name} did not start:\n{self.console}")
         return self._leader
 
     def _find_leader(self) -> int:

@@ -1,4 +1,4 @@
-"""Linux namespaces by hand: a private mount namespace for this process, network namespaces held by a descriptor.
+"""Linux namespaces by hand: a private mount namespace for this process, network namespaces by descriptor.
 
 Knows unshare(2) and setns(2) and how to run programs and code inside a network namespace.  Knows nothing
 of machines, bridges or tests.  Whatever is made here vanishes with the process that made it.

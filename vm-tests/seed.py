@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from configserver import ConfigServer
 from container import Machine
 from outcome import Outcome
 
@@ -63,9 +64,29 @@ spec:
 
 
 def seed_document(address: str = "192.168.122.150", *, extra: str = "") -> str:
-    """The seed inventory, for another address if wanted; `extra` is put under `network:` (two spaces deeper)."""
+    """The seed inventory, for another address if wanted; `extra` lines go under `network:` (indented by 4)."""
     text = _DOCUMENT.replace("192.168.122.150", address)
     return text.replace("    configurator: nmstate\n", "    configurator: nmstate\n" + extra)
+
+
+class Seeded:
+    """A machine with the seed case in force, its server, and how to boot it again."""
+
+    def __init__(self, machine: Machine, server: ConfigServer, url: str) -> None:
+        self.machine = machine
+        self.server = server
+        self.url = url
+        self.first = machine.boot(f"homeport.config={url}")
+        assert_seed(machine, self.first)
+
+    def reboot(self, *arguments: str, deadline: float = 60) -> Outcome:
+        """Off, and on again with the same kernel arguments and these."""
+        self.machine.power_off()
+        return self.machine.boot(f"homeport.config={self.url}", *arguments, deadline=deadline)
+
+    def assign(self, document: str) -> None:
+        """From now on the server says this."""
+        self.server.put(SEED, document)
 
 
 def default_routes(outcome: Outcome) -> list[tuple[Any, ...]]:
@@ -96,10 +117,11 @@ def assert_seed_keyfile(machine: Machine, outcome: Outcome, address: str = ADDRE
     assert any(line.startswith("dns=192.168.122.1") for line in lines), text
 
 
-def assert_on_dhcp(outcome: Outcome, dns: str = "192.168.122.53") -> None:
-    """On a lease, with the lease's route and the lease's DNS, and nothing of an assignment."""
+def assert_on_dhcp(outcome: Outcome, *, dns: str = "192.168.122.53", keyfiles: bool = True) -> None:
+    """On a lease, with its route and its DNS; with `keyfiles`, no assignment on disk either."""
     (address,) = outcome.addresses(NIC)
     assert 100 <= int(address.split("/")[0].rsplit(".", 1)[1]) <= 120, address
     assert [r["protocol"] for r in outcome.routes()] == ["dhcp"], outcome.routes()
     assert outcome.resolv == [dns]
-    assert [n for n in outcome.keyfiles if n.startswith("homeport-")] == []
+    ours = [n for n in outcome.keyfiles if n.startswith("homeport-")]
+    assert not keyfiles or ours == []

@@ -9,6 +9,7 @@ nothing of booting.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import functools
 import os
 import shutil
@@ -56,10 +57,9 @@ def work_folder() -> Path:
 def _forget(folder: Path) -> None:
     for tree in folder.glob("layer-*"):
         shutil.rmtree(tree, ignore_errors=True)
-    try:
+    # Not empty if a failed machine is kept in there; the failure report said so.
+    with contextlib.suppress(OSError):
         folder.rmdir()
-    except OSError:
-        pass  # A failed machine is kept in there; the failure report said so.
 
 
 class Overlay:
