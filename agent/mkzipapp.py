@@ -1,0 +1,99 @@
+#!/usr/bin/python3
+"""Packs the agent into one file, the same byte for byte wherever and whenever it is packed.
+
+    mkzipapp.py OUTPUT
+
+Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two archives of
+the same files differ: order, dates, modes, the packer's zlib; `python3 -m zipapp` fixes none of these. Refuses to
+know what the agent does. It stays outside the package, so that it never ships.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+AGENT = Path(__file__).resolve().parent
+# Isolated (-I): neither PYTHON* variables, nor the user's packages, nor the folder one stands in. Debian, Fedora
+# and openSUSE have the distribution's Python, with its libraries, behind this name.
+SHEBANG = b"#!/usr/bin/python3 -I\n"
+# The earliest date that a zip file can hold. The commit's would change archives whose files are the same.
+DATE = (1980, 1, 1, 0, 0, 0)
+MODE = 0o100644
+UNIX = 3
+
+
+def main() -> int:
+    if len(sys.argv) != 2:
+        print("usage: mkzipapp.py OUTPUT", file=sys.stderr)
+        return os.EX_USAGE
+    write_executable(Path(sys.argv[1]), SHEBANG + pack(members(AGENT)))
+    return os.EX_OK
+
+
+def members(agent: Path) -> Iterator[tuple[str, bytes]]:
+    """Name in the archive and content of all that ships from the folder `agent`."""
+    yield "__main__.py", (agent / "__main__.py").read_bytes()
+    yield "homeport/_build.py", build_module(agent).encode()
+    for path in (agent / "homeport").rglob("[!.]*.py"):
+        yield path.relative_to(agent).as_posix(), path.read_bytes()
+
+
+def pack(files: Iterator[tuple[str, bytes]]) -> bytes:
+    """The zip archive of `files`, sorted by name."""
+    buffer = io.BytesIO()
+    # Stored, not deflated: zlib and its faster replacements make different bytes of the same text. What carries the
+    # zipapp (a package, an initramfs) compresses it anyway, and Python starts it a little sooner.
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, data in sorted(files):
+            entry = zipfile.ZipInfo(name, DATE)
+            entry.create_system = UNIX
+            entry.external_attr = MODE << 16
+            archive.writestr(entry, data)
+    return buffer.getvalue()
+
+
+def build_module(agent: Path) -> str:
+    """What only the packer knows, for `homeport.version`."""
+    commit, seconds = read_commit(agent)
+    return (f'"""Written by mkzipapp.py."""\n\nCOMMIT = "{commit}"\n'
+            f"COMMIT_TIME = {seconds}  # seconds since 1970, UTC\n")
+
+
+def read_commit(agent: Path) -> tuple[str, int]:
+    """The commit of this tree, with a + if the agent has been changed since, and its time.
+
+    ("unknown", 0) where this is not a clone: a source package, also one that lies in somebody's repository.
+    """
+    try:
+        if Path(git(agent, "rev-parse", "--show-toplevel")) != agent.parent:
+            return "unknown", 0
+        commit, seconds = git(agent, "log", "-1", "--format=%H %ct").split()
+        changed = git(agent, "status", "--porcelain", "--", ".")
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown", 0
+    return commit + ("+" if changed else ""), int(seconds)
+
+
+def git(folder: Path, *arguments: str) -> str:
+    # A clone that belongs to someone else (sudo make install) is still the tree that is being packed.
+    command = ["git", "-C", os.fspath(folder), "-c", f"safe.directory={folder.parent}", *arguments]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def write_executable(path: Path, data: bytes) -> None:
+    """`data` as the program `path`, at one instant: one that is being run stays whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(data)
+    temporary.chmod(0o755)
+    temporary.replace(path)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
