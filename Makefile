@@ -1,0 +1,85 @@
+# What can be asked of this repository: `make help`. Each target does its own set-up first (tools/setup).
+
+SHELL := /bin/bash
+.DEFAULT_GOAL := help
+
+# Debian's own, not the first one in PATH: the zipapp's is /usr/bin/python3, too.
+PYTHON := $(firstword $(wildcard /usr/bin/python3) python3)
+DESTDIR :=
+# More arguments for pytest: make check PYTEST="-x -k keyfile"
+PYTEST :=
+
+# Runs what follows with what the set-up has made ($$VENV, $$NMSTATECTL, $$GUEST_trixie).
+WITH := . build/paths.env &&
+
+##@ To work on it
+
+.PHONY: help
+help: ## this page
+	@awk 'BEGIN { FS = ":.*## " } /^##@/ { print "\n" substr($$0, 5) } \
+	  /^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+.PHONY: setup
+setup: ## all that the targets below need, once; what is slow to make is kept in ~/.cache/homeport
+	@tools/setup
+
+.PHONY: check
+check: ## static checks and unit tests: seconds
+	@tools/setup venv
+	$(WITH) "$$VENV/bin/python" -m pytest tests $(PYTEST)
+
+.PHONY: test
+test: setup ## everything: static checks, unit tests, boots
+	$(WITH) "$$VENV/bin/python" -m pytest $(PYTEST)
+
+.PHONY: test-container
+test-container: setup ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests $(PYTEST)
+
+.PHONY: bench
+bench: setup ## the figures of the README's table, as a table and as build/bench.json
+	$(WITH) "$$VENV/bin/python" tools/bench.py
+
+##@ To see it
+
+.PHONY: demo
+demo: setup ## a machine boots with the seed documents, again without its server, then in recovery
+	@$(WITH) "$$VENV/bin/python" vm-tests/demo.py
+
+##@ To use it
+
+.PHONY: zipapp
+zipapp: ## build/homeport.pyz, the agent in one file: the same byte for byte wherever it is built
+	$(PYTHON) agent/mkzipapp.py build/homeport.pyz
+
+# Needs Python 3.11, make and systemctl, nothing of the set-up. DESTDIR is the root of another tree, or empty: this
+# machine. Nothing in /etc/homeport is touched.
+LIB := $(DESTDIR)/usr/lib
+UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
+
+.PHONY: install
+install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
+	umask 022 && mkdir -p $(DESTDIR)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
+	  $(LIB)/systemd/system $(LIB)/systemd/system-preset \
+	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(DESTDIR)/var/lib
+	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
+	ln -sfn ../lib/homeport/homeport.pyz $(DESTDIR)/usr/bin/homeport
+	$(PYTHON) tools/default-settings.py > build/homeport.conf
+	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf
+	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
+	install -m 644 systemd/80-homeport.preset $(LIB)/systemd/system-preset/80-homeport.preset
+	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf
+	install -m 644 systemd/networkmanager.conf $(LIB)/NetworkManager/conf.d/50-homeport.conf
+	install -m 600 systemd/homeport-bootstrap.nmconnection $(LIB)/NetworkManager/system-connections/
+	install -d -m 700 $(DESTDIR)/var/lib/homeport
+	systemctl --root=$(or $(DESTDIR),/) preset $(UNITS)
+ifeq ($(DESTDIR),)
+	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+endif
+
+##@ To tidy up
+
+.PHONY: clean
+clean: ## what was built in this tree; not what the set-up keeps for all of them
+	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find agent tests vm-tests tools -name __pycache__ -prune -exec rm -rf {} +

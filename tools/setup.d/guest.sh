@@ -1,0 +1,28 @@
+# Debian trees to boot in containers: what a server has before homeport comes, and what its tests ask for.
+# shellcheck shell=bash disable=SC2154  # $parts comes from tools/setup
+
+# First what the product stands on, then what a test looks at the network with.
+readonly guest_packages=(
+    systemd systemd-sysv dbus udev network-manager
+    python3 python3-yaml python3-requests python3-pyudev python3-systemd python3-jeepney
+    ca-certificates kmod procps iproute2 iputils-ping curl tcpdump
+)
+
+guest_path() { piece_path "guest-$1" "$(guest_key "$1")"; }
+
+guest_key() { key_of "$1" "$(dpkg --print-architecture)" "${guest_packages[@]}" -- "$parts/guest.sh"; }
+
+make_guest() {
+    local suite=$1 folder=$2 packages
+    [ "$(id -u)" = 0 ] || { echo "A guest's files belong to root: run as root"; return 1; }
+    packages=$(IFS=,; echo "${guest_packages[*]}")
+    # No mirror named: main, updates and security of the suite. No fsync for what is thrown away if it fails, no
+    # manuals in a machine that nobody reads in.
+    mmdebstrap --mode=root --variant=minbase --include="$packages" --format=directory \
+        --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
+        --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
+        "$suite" "$folder/root"
+    # mmdebstrap lends the tree this machine's name and DNS; a guest gets its own from what it is assigned.
+    rm -f "$folder/root/etc/hostname" "$folder/root/etc/resolv.conf"
+    rm -rf "$folder"/root/var/lib/apt/lists/* "$folder"/root/var/cache/apt/*
+}

@@ -1,0 +1,28 @@
+# The set-up's Python: Debian's own interpreter, with tools and libraries from PyPI, each pinned with its hashes.
+# shellcheck shell=bash disable=SC2154  # $top, $parts come from tools/setup
+
+# Not the first python3 in PATH: that may be of another version, without Debian's python3-systemd.
+readonly python=/usr/bin/python3
+
+venv_path() { piece_path venv "$(venv_key)"; }
+
+# The version tells 3.11 from 3.13, whose wheels differ; a venv links to the interpreter that made it.
+venv_key() {
+    key_of "$("$python" --version 2>&1)" "$(uname -m)" -- "$parts/venv.sh" "$top/tools/requirements.txt"
+}
+
+make_venv() {
+    local folder=$1 final=$2 script packages
+    "$python" -m venv "$folder"
+    "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
+        --require-hashes -r "$top/tools/requirements.txt"
+    # systemd-python is a C extension that PyPI has only as source. Debian's is built for this interpreter; a link to
+    # this one package, instead of --system-site-packages, keeps every other unpinned library out.
+    packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
+    ln -s /usr/lib/python3/dist-packages/systemd "$packages/systemd"
+    # pip has written this folder's name into the scripts; the folder is about to get its own.
+    for script in "$folder"/bin/*; do
+        if [ ! -L "$script" ] && grep -qI "$folder" "$script"; then sed -i "s|$folder|$final|g" "$script"; fi
+    done
+    "$folder/bin/python" -c 'import jeepney, pyudev, requests, systemd.journal, yaml'
+}
