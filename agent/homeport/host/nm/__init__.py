@@ -1,0 +1,1 @@
+"""Parts of `host/networkmanager.py`: the bus and the values."""
