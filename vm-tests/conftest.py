@@ -81,12 +81,17 @@ def _the_world() -> Iterator[World]:
     for program in ("systemd-nspawn", "dnsmasq", "ip", "nsenter", "setpriv"):
         if not shutil.which(program):
             _missing(f"{program} is not installed (run: make setup)")
+    with World() as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def _installed() -> None:
+    """The guest with the product in it, as `make install` puts it there."""
     try:
         layers("trixie")
     except NotPrepared as error:
         _missing(str(error))
-    with World() as world:
-        yield world
 
 
 def _missing(reason: str) -> None:
@@ -105,7 +110,7 @@ def world(_the_world: World) -> Iterator[World]:
 
 
 @pytest.fixture
-def scenario(world: World, request: pytest.FixtureRequest) -> Iterator[Scenario]:
+def scenario(world: World, _installed: None, request: pytest.FixtureRequest) -> Iterator[Scenario]:
     """The machines of this test; all are gone when it is over."""
     name = request.node.name.removeprefix("test_")
     scenario = Scenario(world, name)

@@ -64,7 +64,7 @@ spec:
 
 
 def seed_document(address: str = "192.168.122.150", *, extra: str = "") -> str:
-    """The seed inventory, for another address if wanted; `extra` lines go under `network:` (indented by 4)."""
+    """The seed inventory, for another address if wanted; `extra` lines go under `network:` (indented)."""
     text = _DOCUMENT.replace("192.168.122.150", address)
     return text.replace("    configurator: nmstate\n", "    configurator: nmstate\n" + extra)
 
