@@ -1,0 +1,321 @@
+"""The keyfile format: text to ordered sections and back, with GLib's escapes.
+
+Knows the format of `.nmconnection` files as GLib's GKeyFile reads it (glib/gkeyfile.c) and as
+NetworkManager writes it (nm-settings-keyfile(5)).  Stricter than both where they guess: GLib merges
+a second `[connection]` section into the first and lets the last of two equal keys win, which is how
+a newline in a description becomes another profile.  Refuses to know what any key means.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from homeport.core.complaint import Complaint
+from homeport.errors import DocumentError
+
+# A document is at most 512 KiB, and a profile with thousands of routes is bulky but works.
+MAX_BYTES = 1024 * 1024
+# Nobody reads more, and a hostile megabyte must not become a hundred megabytes of complaints.
+MAX_COMPLAINTS = 100
+
+Pairs = tuple[tuple[str, str], ...]
+
+# C0, DEL and C1 but the tab, and lone surrogates, which are no text.
+_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
+# Spaces within a key are GLib's; `key[xx]` is its translated form, which no profile has.
+_KEY = re.compile("[^=\\[\\]\t# ]([^=\\[\\]\t]*[^=\\[\\]\t ])?")
+_SECTION = re.compile("[^\\[\\]\t]+")
+# nm-settings-keyfile(5): a list of decimal bytes; a lone number is one only with its `;`.
+_BYTES = re.compile(r"\s*[0-9]{1,3}\s*;\s*([0-9]{1,3}\s*;\s*)*([0-9]{1,3})?\s*")
+_MAC = re.compile("[0-9a-f]{2}([:-][0-9a-f]{2})+")
+
+_UNESCAPED = {"s": " ", "n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
+_ESCAPED = {"\n": "\\n", "\r": "\\r", "\\": "\\\\"}
+_LEADING = {" ": "\\s", "\t": "\\t"}
+
+
+class KeyfileError(DocumentError):
+    """A keyfile that we neither read nor write; every complaint has its line or its key."""
+
+
+@dataclass(frozen=True)
+class Keyfile:
+    """Ordered sections of ordered `key=raw value`; a value that cannot be written cannot be made.
+
+    Raw values are as they stand in the file, escapes included.  Two keyfiles are equal if they
+    render to the same text.  `set`, `remove` and their like return a new one.
+    """
+
+    sections: tuple[tuple[str, Pairs], ...] = ()
+
+    def __post_init__(self) -> None:
+        complaints = list(_faults(self.sections))
+        if complaints:
+            raise KeyfileError(complaints[:MAX_COMPLAINTS])
+
+    @classmethod
+    def parse(cls, text: str) -> Keyfile:
+        """Read a keyfile; raises KeyfileError with every fault of the text, each with its line.
+
+        Comments and blank lines go.  Line ends may be CR LF, as GLib allows.
+        """
+        sections, complaints = scan(text)
+        if complaints:
+            raise KeyfileError(complaints)
+        return cls(sections)
+
+    def render(self) -> str:
+        """The text of the file; `parse` gives back an equal keyfile."""
+        return "\n".join(
+            f"[{name}]\n" + "".join(f"{key}={raw}\n" for key, raw in pairs)
+            for name, pairs in self.sections)
+
+    def names(self) -> tuple[str, ...]:
+        return tuple(name for name, _ in self.sections)
+
+    def has(self, section: str) -> bool:
+        return section in self.names()
+
+    def items(self, section: str) -> Pairs:
+        """Keys and raw values of a section in their order; empty if there is none."""
+        return next((pairs for name, pairs in self.sections if name == section), ())
+
+    def raw(self, section: str, key: str) -> str | None:
+        return next((raw for name, raw in self.items(section) if name == key), None)
+
+    def get(self, section: str, key: str) -> str | None:
+        """The value as text, None if there is none; raises KeyfileError on an escape GLib does not know."""
+        raw = self.raw(section, key)
+        return None if raw is None else _decode(raw, f"[{section}] {key}")
+
+    def get_list(self, section: str, key: str) -> tuple[str, ...]:
+        """A `;` list as NetworkManager writes it; empty if the key is absent."""
+        raw = self.raw(section, key)
+        return () if raw is None else tuple(_decode_list(raw, f"[{section}] {key}"))
+
+    def get_int(self, section: str, key: str) -> int | None:
+        """A decimal number, None if the key is absent or is no number."""
+        text = (self.raw(section, key) or "").strip()
+        digits = text[1:] if text[:1] in ("-", "+") else text
+        return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
+
+    def get_bool(self, section: str, key: str, default: bool = False) -> bool:
+        """`true`/`1`, `false`/`0`, as GLib reads them; anything else is the default."""
+        text = (self.raw(section, key) or "").strip()
+        return {"true": True, "1": True, "false": False, "0": False}.get(text, default)
+
+    def get_bytes(self, section: str, key: str) -> bytes | None:
+        """A byte list (`97;59;98;`), or the text's own bytes: an SSID comes in both shapes."""
+        raw = self.raw(section, key)
+        if raw is None:
+            return None
+        numbers = [int(part) for part in raw.split(";") if part.strip()] if _BYTES.fullmatch(raw) else []
+        if numbers and max(numbers) < 256:
+            return bytes(numbers)
+        # A `;` in a text SSID is escaped as in a list, though it is none.
+        return ";".join(_decode_list(raw, f"[{section}] {key}")).encode()
+
+    def get_mac(self, section: str, key: str) -> str | None:
+        """A MAC in lower case with colons, from `AA:BB:…` or the old byte list; None if it is neither."""
+        raw = (self.raw(section, key) or "").strip().lower()
+        if _MAC.fullmatch(raw):
+            return raw.replace("-", ":")
+        octets = self.get_bytes(section, key) if _BYTES.fullmatch(raw) else None
+        return octets.hex(":") if octets else None
+
+    def set(self, section: str, key: str, text: str) -> Keyfile:
+        """With this value, escaped; a new key goes to the end of its section, a new section to the end."""
+        return self.set_raw(section, key, _encode(text))
+
+    def set_list(self, section: str, key: str, items: Iterable[str]) -> Keyfile:
+        return self.set_raw(section, key, "".join(_encode(item, separator=";") + ";" for item in items))
+
+    def set_raw(self, section: str, key: str, raw: str) -> Keyfile:
+        pairs = self.items(section)
+        if any(name == key for name, _ in pairs):
+            pairs = tuple((name, raw if name == key else old) for name, old in pairs)
+        else:
+            pairs = (*pairs, (key, raw))
+        return self.with_section(section, pairs)
+
+    def with_section(self, section: str, pairs: Pairs) -> Keyfile:
+        """With these keys in the section, in its old place if it had one."""
+        if not self.has(section):
+            return Keyfile((*self.sections, (section, pairs)))
+        return Keyfile(tuple(
+            (name, pairs if name == section else old) for name, old in self.sections))
+
+    def remove(self, section: str, *keys: str) -> Keyfile:
+        """Without these keys; without the whole section if none is named."""
+        if keys:
+            kept = tuple(pair for pair in self.items(section) if pair[0] not in keys)
+            return self.with_section(section, kept) if self.has(section) else self
+        return Keyfile(tuple(entry for entry in self.sections if entry[0] != section))
+
+
+def parse(text: str) -> Keyfile:
+    """`Keyfile.parse`, for those who read better without the class."""
+    return Keyfile.parse(text)
+
+
+def scan(text: str) -> tuple[tuple[tuple[str, Pairs], ...], list[Complaint]]:
+    """What is sound of the text, and what is not: for those who want all complaints in one go."""
+    if len(text) > MAX_BYTES or len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
+        return (), [Complaint("", f"keyfile of more than {MAX_BYTES} bytes", "a keyfile is smaller")]
+    reader = _Reader()
+    # Not splitlines(): that also breaks at U+0085 and U+2028, where NetworkManager does not.
+    for number, line in enumerate(text.split("\n"), 1):
+        reader.read_line(number, line.removesuffix("\r"))
+    return reader.sections(), reader.complaints
+
+
+def escape_gc(text: str) -> str:
+    """The text of `nmstatectl gc` with its values escaped: it writes them as they are.
+
+    NetworkManager would read `a\\tb` in a password as a tab, drop a value with `\\x` and lose leading
+    blanks (nmstate 2.2.62, nm/nm_dbus/gen_conf/keyfile.rs).  Whatever is no `key=value` stays, for
+    `check_untrusted` to complain about.
+    """
+    lines = []
+    for line in text.split("\n"):
+        key, equals, value = line.partition("=")
+        sound = equals and not line.startswith(("[", "#")) and not _CONTROL.search(value)
+        lines.append(f"{key}={_encode(value)}" if sound else line)
+    return "\n".join(lines)
+
+
+class _Reader:
+    """The state of one reading: where we are, what we have, on which line it was."""
+
+    def __init__(self) -> None:
+        self.complaints: list[Complaint] = []
+        self._keys: dict[str, dict[str, tuple[str, int]]] = {}
+        self._lines: dict[str, int] = {}
+        self._current: dict[str, tuple[str, int]] | None = None
+        self._lost = False
+
+    def sections(self) -> tuple[tuple[str, Pairs], ...]:
+        return tuple((name, tuple((key, raw) for key, (raw, _) in keys.items()))
+                     for name, keys in self._keys.items())
+
+    def read_line(self, number: int, line: str) -> None:
+        if bad := _CONTROL.search(line):
+            self._complain(number, f"control character U+{ord(bad[0]):04X}", "printable text only")
+            return
+        line = line.lstrip(" \t")
+        if not line or line.startswith("#"):
+            return
+        if line.startswith("["):
+            self._open(number, line)
+        elif "=" in line:
+            self._add(number, line)
+        else:
+            self._complain(number, f"“{_short(line)}”", "a [section], key=value or a # comment")
+
+    def _open(self, number: int, line: str) -> None:
+        name = line.rstrip(" \t")[1:-1]
+        self._current = None
+        self._lost = True
+        if not line.rstrip(" \t").endswith("]") or not _is_section(name):
+            self._complain(number, f"“{_short(line)}”", "a section's name in square brackets")
+        elif name in self._keys:
+            self._complain(number, f"second section [{_short(name)}]",
+                           f"each section once; the first is on line {self._lines[name]}")
+        else:
+            self._lines[name] = number
+            self._current = self._keys[name] = {}
+
+    def _add(self, number: int, line: str) -> None:
+        key, _, raw = line.partition("=")
+        key, raw = key.rstrip(" \t"), raw.lstrip(" \t")
+        if self._current is None:
+            # Keys below a refused section are not a fault of their own.
+            if not self._lost:
+                self._complain(number, f"key “{_short(key)}” before any section",
+                               "a [section] line first")
+        elif not _is_key(key):
+            self._complain(number, f"key “{_short(key)}”", "a key without brackets")
+        elif key in self._current:
+            self._complain(number, f"second “{_short(key)}” in its section",
+                           f"each key once; the first is on line {self._current[key][1]}")
+        else:
+            self._current[key] = (raw, number)
+
+    def _complain(self, number: int, found: str, wanted: str) -> None:
+        if len(self.complaints) < MAX_COMPLAINTS:
+            self.complaints.append(Complaint(f"line {number}", found, wanted))
+
+
+def _faults(sections: Sequence[tuple[str, Pairs]]) -> Iterator[Complaint]:
+    """What would not come back from `parse` as it is."""
+    seen = set()
+    for section, pairs in sections:
+        if section in seen or not _is_section(section):
+            yield Complaint(f"[{_short(section)}]", "section", "a printable name without brackets, once")
+        seen.add(section)
+        keys = set()
+        for key, raw in pairs:
+            path = f"[{section}] {_short(key)}"
+            if key in keys or not _is_key(key):
+                yield Complaint(path, "key", "a printable name without =, # and brackets, once")
+            if raw.startswith((" ", "\t")) or _CONTROL.search(raw):
+                yield Complaint(path, f"raw value “{_short(raw)}”", "one line of escaped text")
+            keys.add(key)
+
+
+def _is_section(name: str) -> bool:
+    return bool(_SECTION.fullmatch(name)) and not _CONTROL.search(name)
+
+
+def _is_key(key: str) -> bool:
+    return bool(_KEY.fullmatch(key)) and not _CONTROL.search(key)
+
+
+def _encode(text: str, separator: str = "") -> str:
+    """GLib's g_key_file_parse_string_as_value(); raises KeyfileError on what has no escape."""
+    raw = []
+    leading = True
+    for char in text:
+        if leading and char in _LEADING:
+            raw.append(_LEADING[char])
+            continue
+        leading = char == separator
+        raw.append("\\" + char if char == separator else _ESCAPED.get(char, char))
+    encoded = "".join(raw)
+    if _CONTROL.search(encoded):
+        raise KeyfileError([Complaint("", f"value “{_short(text)}”", "text without control characters")])
+    return encoded
+
+
+def _decode(raw: str, path: str) -> str:
+    return "".join(_decode_list(raw, path, separator=""))
+
+
+def _decode_list(raw: str, path: str, separator: str = ";") -> list[str]:
+    """GLib's g_key_file_parse_value_as_string(): the pieces between separators, the last if not empty."""
+    items = [""]
+    chars = iter(raw)
+    for char in chars:
+        if char == "\\":
+            items[-1] += _unescape(next(chars, ""), separator, path)
+        elif char == separator:
+            items.append("")
+        else:
+            items[-1] += char
+    return items if items[-1] or not separator else items[:-1]
+
+
+def _unescape(char: str, separator: str, path: str) -> str:
+    if char and char == separator:
+        return char
+    if char not in _UNESCAPED:
+        raise KeyfileError([Complaint(path, f"escape “\\{char}”", r"one of \s \n \t \r \\")])
+    return _UNESCAPED[char]
+
+
+def _short(text: str, limit: int = 40) -> str:
+    """Enough of a stranger's text to recognise it, safe for a console."""
+    shown = _CONTROL.sub("?", text[:limit]).replace("\t", "?")
+    return shown + "…" if len(text) > limit else shown

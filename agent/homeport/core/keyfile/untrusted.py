@@ -1,0 +1,149 @@
+"""Keyfile text that others wrote, before a byte of it is written: every complaint at once.
+
+Knows the holes of `nmstatectl gc` (a newline in a description becomes a section, `../../x` a file
+name, an unknown type an ethernet profile, `hsr` and `ipvlan` lose their section;
+spec/nmstate-and-peers.md, 0.2 and 1.4) and what a profile from a document must not do at boot: run
+programs, wait for a person.  Refuses to judge addresses and routes: that is NetworkManager's
+business and `core/checks.py`'s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from homeport.core.complaint import Complaint
+from homeport.core.keyfile.format import Keyfile, KeyfileError, scan
+from homeport.core.keyfile.names import is_uuid
+
+# Types of nm-settings-nmcli(5) that come up by themselves, and what else they cannot do without: a
+# type whose section is lost is refused by NetworkManager only when it is loaded.
+_NEEDS: dict[str, str] = {
+    "bond": "", "bridge": "", "dummy": "", "ethernet": "", "loopback": "", "ovs-bridge": "",
+    "ovs-interface": "", "ovs-port": "", "team": "", "generic": "", "tun": "", "infiniband": "infiniband",
+    "hsr": "hsr", "ip-tunnel": "ip-tunnel", "ipvlan": "ipvlan", "macsec": "macsec", "macvlan": "macvlan",
+    "veth": "veth", "vlan": "vlan", "vrf": "vrf", "vxlan": "vxlan", "wifi": "wifi",
+    "wireguard": "wireguard", "vpn": "vpn", "gsm": "", "cdma": "", "pppoe": "pppoe", "bluetooth": "",
+    "wpan": "", "6lowpan": "",
+}
+_ALIASES = {"802-3-ethernet": "ethernet", "802-11-wireless": "wifi",
+            "802-11-wireless-security": "wifi-security"}
+# What nmstate's `libreswan:` becomes.  Any other VPN plugin is a program of the document's choice.
+_LIBRESWAN = "org.freedesktop.NetworkManager.libreswan"
+_SECRETS = ("802-1x", "wifi-security", "wireguard", "macsec", "gsm", "cdma", "pppoe", "vpn")
+_MASK = "<_password_hid_by_nmstate>"
+
+
+def check_untrusted(
+    text: str, *, file_name: str = "", expect_id: str | None = None, expect_uuid: str | None = None,
+    expect_interface: str | None = None,
+) -> list[Complaint]:
+    """Why this text must not be written as a profile; empty if it may.
+
+    `file_name` is the name that came with the text.  What is expected must stand there if it is
+    given; a profile that is matched by MAC may leave out the interface's name.
+    """
+    sections, complaints = scan(text)
+    complaints = [*check_file_name(file_name), *complaints] if file_name else complaints
+    profile = Keyfile(tuple((_ALIASES.get(name, name), pairs) for name, pairs in dict(sections).items()))
+    complaints += _check_identity(profile, expect_id, expect_uuid, expect_interface)
+    complaints += _check_type(profile)
+    complaints += _check_boot(profile)
+    complaints += _check_values(profile)
+    return [Complaint(": ".join(part for part in (_plain(file_name), complaint.path) if part),
+                      complaint.found, complaint.wanted) for complaint in complaints]
+
+
+def check_file_name(name: str) -> list[Complaint]:
+    """What is wrong with a file name that somebody gave us (`gc` makes it from `profile-name`)."""
+    faults = []
+    if "/" in name or "\\" in name or name.startswith("."):
+        faults.append("a plain name in one folder")
+    if not name.isprintable():
+        faults.append("printable characters")
+    if len(name.encode("utf-8", "replace")) > 255:
+        faults.append("at most 255 bytes")
+    return [Complaint("file name", f"“{_plain(name)}”", wanted) for wanted in faults]
+
+
+def _check_identity(
+    profile: Keyfile, name: str | None, uuid: str | None, interface: str | None,
+) -> Iterator[Complaint]:
+    expected = {"id": name, "uuid": uuid, "interface-name": interface}
+    for key, wanted in expected.items():
+        found = profile.raw("connection", key)
+        by_mac = key == "interface-name" and found is None and _is_matched(profile)
+        if wanted is not None and not by_mac and _text(profile, "connection", key) != wanted:
+            yield Complaint(f"[connection] {key}", f"“{_plain(found or '')}”", f"“{_plain(wanted)}”")
+    if uuid is None and not is_uuid(profile.raw("connection", "uuid") or "0-0") and (
+            profile.raw("connection", "uuid") is not None):
+        yield Complaint("[connection] uuid", f"“{_plain(profile.raw('connection', 'uuid') or '')}”", "a UUID")
+    device = profile.raw("connection", "interface-name")
+    if device is not None and not is_interface_name(device):
+        yield Complaint("[connection] interface-name", f"“{_plain(device)}”",
+                        "a kernel interface name of at most 15 bytes")
+
+
+def is_interface_name(name: str) -> bool:
+    """What the kernel takes: net/core/dev.c, dev_valid_name(), and what can be shown."""
+    return (0 < len(name.encode("utf-8", "replace")) < 16 and name not in (".", "..") and name.isprintable()
+            and not any(char in "/:" or char.isspace() for char in name))
+
+
+def _check_type(profile: Keyfile) -> Iterator[Complaint]:
+    kind = profile.raw("connection", "type")
+    if kind is None:
+        yield Complaint("[connection] type", "missing", "one of " + ", ".join(sorted(_NEEDS)))
+        return
+    kind = _ALIASES.get(kind, kind)
+    if kind not in _NEEDS:
+        yield Complaint("[connection] type", f"“{_plain(kind)}”", "one of " + ", ".join(sorted(_NEEDS)))
+    elif _NEEDS[kind] and not profile.items(_NEEDS[kind]):
+        yield Complaint(f"[{_NEEDS[kind]}]", "missing", f"the settings that a profile of type {kind} needs")
+    if kind == "vpn" and profile.raw("vpn", "service-type") not in (None, _LIBRESWAN):
+        yield Complaint("[vpn] service-type", f"“{_plain(profile.raw('vpn', 'service-type') or '')}”",
+                        f"{_LIBRESWAN}: a document may not choose a program to run")
+
+
+def _check_boot(profile: Keyfile) -> Iterator[Complaint]:
+    """What would keep the profile from coming up when nobody is logged in."""
+    if profile.raw("connection", "permissions"):
+        yield Complaint("[connection] permissions", "binds the profile to a person's login",
+                        "no permissions: it must come up at boot")
+    if profile.has(".nmmeta"):
+        yield Complaint("[.nmmeta]", "NetworkManager's own section", "no such section in a document")
+    for section in profile.names():
+        kind = section.partition(".")[0].removesuffix("-secrets")
+        for key, raw in profile.items(section) if kind in _SECRETS or kind == "wireguard-peer" else ():
+            flags = profile.get_int(section, key) or 0
+            if key.endswith("-flags") and flags & 3:
+                yield Complaint(f"[{_plain(section)}] {_plain(key)}", f"{_plain(raw)}: a person is asked",
+                                "0: the secret stands in the profile")
+
+
+def _check_values(profile: Keyfile) -> Iterator[Complaint]:
+    for section in profile.names():
+        for key, raw in profile.items(section):
+            if _MASK in raw:
+                yield Complaint(f"[{_plain(section)}] {_plain(key)}", "nmstate's mask for a secret",
+                                "the secret itself")
+            try:
+                profile.get_list(section, key)
+            except KeyfileError as error:
+                # NetworkManager drops the value without a word.
+                yield from error.complaints
+
+
+def _is_matched(profile: Keyfile) -> bool:
+    return bool(profile.get_mac("ethernet", "mac-address") or profile.raw("infiniband", "mac-address")
+                or profile.raw("match", "path"))
+
+
+def _text(profile: Keyfile, section: str, key: str) -> str | None:
+    try:
+        return profile.get(section, key)
+    except KeyfileError:
+        return profile.raw(section, key)
+
+
+def _plain(text: str) -> str:
+    return "".join(char if char.isprintable() else "?" for char in text[:80])
