@@ -76,7 +76,7 @@ class TimedOut(HomeportError):
                          "it may wait for hardware or a service; see the journal")
 
 
-def run(argv: Sequence[str], *, input: bytes | None = None, timeout: float,  # noqa: A002
+def run(argv: Sequence[str], *, input: bytes | None = None, timeout: float,
         env: Mapping[str, str] | None = None, grace: float = GRACE) -> Completed:
     """Run `argv` to its end and return what came of it, whatever its exit status.
 
@@ -117,7 +117,7 @@ def _start(argv: Sequence[str], data: bytes | None, env: Mapping[str, str] | Non
         # it calls was looked up before the fork.
         return subprocess.Popen(
             argv, stdin=stdin, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd="/",
-            env=_environment(env), start_new_session=True, preexec_fn=_child_setup())  # noqa: PLW1509
+            env=_environment(env), start_new_session=True, preexec_fn=_child_setup())
     except OSError as error:
         raise MissingProgram(f"Cannot start {argv[0]}: {error.strerror}",
                              "is its package installed, and is it in this image?") from error

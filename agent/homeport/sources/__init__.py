@@ -1,0 +1,104 @@
+"""Where a configuration can come from.
+
+`SOURCES` is the list, in the order in which they are asked unless the settings say otherwise: what was
+put into this machine before what needs a network. The first that has something decides.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from homeport.errors import NoAssignment, SourceError
+from homeport.sources.patience import SYSTEM_CLOCK, Clock
+from homeport.sources.reply import LARGEST, Reply, finality
+
+if TYPE_CHECKING:
+    from homeport.core.identity import Identity
+    from homeport.settings import Settings
+
+__all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "needs_network", "read_seed"]
+
+SOURCES = ("credential", "file", "url")
+
+
+def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str | os.PathLike[str] = "/",
+          etag: str = "", etag_url: str = "", floor: float = 0.0, clock: Clock = SYSTEM_CLOCK,
+          progress: Callable[[str], None] = lambda line: None) -> Reply:
+    """The document of the first source that has one, by the order in `settings.sources`.
+
+    `deadline` is a time of `clock.monotonic` that bounds all of it.  `etag` and `etag_url` are those of
+    the Reply that is on disk, if any; the answer may then be `not_modified`.  `floor` is an instant that
+    has surely passed (seconds since 1970), for judging certificates by a wrong clock.  `progress` gets a
+    line for each failed attempt.
+
+    Raises DocumentError for a document that is too large or ambiguous, and if no source has one the
+    SourceError that leaves most open: "none for this machine" only if every configured source says so.
+    Its notes (PEP 678) say for each source why it had nothing.
+    """
+    passed_over: list[str] = []
+    failures: list[SourceError] = []
+    for name in settings.sources:
+        if not _is_configured(name, settings):
+            passed_over.append(f"{name}: not configured")
+            continue
+        try:
+            reply = _ask(name, settings, identity, deadline=deadline, root=root, etag=etag,
+                         etag_url=etag_url, floor=floor, clock=clock, progress=progress)
+        except SourceError as error:
+            passed_over.append(f"{name}: {error.message}")
+            if not (name == "credential" and isinstance(error, NoAssignment)):
+                failures.append(error)
+            continue
+        return replace(reply, passed_over=tuple(passed_over))
+    raise _verdict(failures, passed_over)
+
+
+def needs_network(settings: Settings) -> bool:
+    """Whether the url source may be asked: if not, nothing has to wait for a network."""
+    return "url" in settings.sources and _is_configured("url", settings)
+
+
+def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Reply:
+    """The document baked into the image or medium. Raises NoAssignment if there is none."""
+    from homeport.sources.file import read_first
+    reply = read_first(settings.seed, root=root, source="seed")
+    if reply is None:
+        raise NoAssignment("This image has no seed document",
+                           f"one can be put at {settings.seed[0]}" if settings.seed else "")
+    return reply
+
+
+def _is_configured(name: str, settings: Settings) -> bool:
+    from homeport.sources.address import is_url
+    if name == "credential":
+        return True  # being there is its configuration
+    return any(is_url(location) == (name == "url") for location in settings.config)
+
+
+def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.PathLike[str],
+         deadline: float, etag: str, etag_url: str, floor: float, clock: Clock,
+         progress: Callable[[str], None]) -> Reply:
+    """Each source is imported only when it is asked: `url` brings the most expensive imports of all."""
+    if name == "credential":
+        from homeport.sources import credential
+        return credential.fetch(root=root)
+    if name == "file":
+        from homeport.sources import file
+        return file.fetch(settings, identity, root=root)
+    from homeport.sources import url
+    return url.fetch(settings, identity, root=root, etag=etag, etag_url=etag_url, deadline=deadline,
+                     floor=floor, clock=clock, progress=progress)
+
+
+def _verdict(failures: list[SourceError], passed_over: list[str]) -> SourceError:
+    if not failures:
+        return NoAssignment("No source of an assignment is configured, and no credential was passed",
+                            "set Config= in /etc/homeport/homeport.conf or homeport.config= on the kernel "
+                            "command line")
+    verdict = min(failures, key=finality)
+    for reason in passed_over:
+        verdict.add_note(reason)
+    return verdict
