@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from configserver import ConfigServer
 from container import Machine, Nic
+from firmware import Firmware
 from seed import SEED, Seeded, seed_document
 from trees import NotPrepared, layers
 from world import World
@@ -47,10 +48,12 @@ class Scenario:
         nics: tuple[Nic, ...] = (Nic("enp1s0"),),
         tree: str = "trixie",
         installed: bool = True,
+        firmware: Firmware | None = None,
     ) -> Machine:
         suffix = f"-{len(self.machines) + 1}" if self.machines else ""
         full = re.sub(r"[^a-z0-9]+", "-", (name or self.name + suffix).lower()).strip("-")[:40]
-        machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed)
+        machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed,
+                          firmware=firmware)  # fmt: skip
         self.machines.append(machine)
         return machine
 

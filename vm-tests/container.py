@@ -11,7 +11,8 @@
         machine.power_cut(); machine.boot()           # everything killed at once
 
     boot(*arguments, credentials={"homeport.assignment": text}, deadline=60, wait=True)
-    Machine(world, name, nics=(Nic("enp1s0", mac="…", lan=world.lan),), tree="trixie", installed=True)
+    Machine(world, name, nics=(Nic("enp1s0", mac="…", lan=world.lan),), tree="trixie", installed=True,
+            firmware=Firmware(uuid="…", serial="…"))     # Firmware() is a machine without SMBIOS
 
 Arguments of `boot` are the kernel command line of the container.  A boot is good when the check unit in
 the guest, ordered after network-online.target, has written its report: never silence.  Emergency mode,
@@ -37,6 +38,7 @@ from pathlib import Path
 from types import TracebackType
 
 from cgroup import Cgroup
+from firmware import Firmware, firmware_of
 from monitor import Monitor
 from namespaces import NetworkNamespace, wait_until
 from outcome import Completed, Outcome, ProgramFailed
@@ -71,6 +73,7 @@ class Machine:
         nics: Sequence[Nic] = (Nic("enp1s0"),),
         tree: str = "trixie",
         installed: bool = True,
+        firmware: Firmware | None = None,
     ) -> None:
         self.world = world
         self.name = name
@@ -79,6 +82,8 @@ class Machine:
         self.folder.mkdir(parents=True)
         self.report = self.folder / "report"
         self.journal_folder = self.folder / "journal"
+        self.firmware = firmware or firmware_of(name)
+        self.firmware.write(self.folder / "dmi")
         self.report.mkdir()
         self.journal_folder.mkdir()
         self._layers = layers(tree, installed=installed)
@@ -149,6 +154,7 @@ class Machine:
             # Nothing of the host's gets in.
             "--resolv-conf=off", "--timezone=off", "--link-journal=no",
             f"--bind={self.report}:/run/vm-check",
+            *([f"--bind-ro={self.folder}/dmi:/sys/firmware/dmi/tables"] if self.firmware.uuid else []),
             # On the host's disk, so that it can be read after a power cut, and by people.
             f"--bind={self.journal_folder}:/var/log/journal",
             *(f"--set-credential={name}:{_escape(text)}" for name, text in credentials.items()),

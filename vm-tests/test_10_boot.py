@@ -53,7 +53,9 @@ def test_status_tells_a_person(seeded: Seeded) -> None:
         assert word in table.stdout, f"{word!r} is not in\n{table.stdout}"
     status = machine.run(["homeport", "status", "--json"]).json()
     assert status["rung"] == "assigned"
-    assert status["identity"]["kind"] in ("smbios-uuid", "smbios-serial", "mac", "override")
+    identity = status["identity"]
+    assert (identity["kind"], identity["value"]) == ("smbios-uuid", machine.firmware.uuid)
+    assert "DMI" in identity["provenance"]
     assert any(ADDRESS.partition("/")[0] in address for address in status["addresses"])
     assert machine.run(["stat", "-c", "%a", "/run/homeport/status.json"]).stdout.strip() == "644"
 

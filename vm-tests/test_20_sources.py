@@ -8,6 +8,7 @@ import pytest
 
 from configserver import ConfigServer
 from container import Machine
+from firmware import Firmware
 from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, seed_document
 from world import World
 
@@ -30,6 +31,32 @@ def test_identity_in_the_url(world: World, server: ConfigServer, machine: Machin
     assert_seed(machine, boot)
     assert boot.status["identity"]["kind"] == "override"
     assert boot.status["identity"]["value"] == "AB 12/34"
+
+
+def test_uuid_in_the_url(world: World, server: ConfigServer, machine: Machine) -> None:
+    """The usual case: SMBIOS says who the machine is."""
+    world.dhcp.start()
+    server.put(f"/machines/{machine.firmware.uuid}.yaml", seed_document())
+    boot = machine.boot(f"homeport.config={server.url}/machines/{{uuid}}.yaml")
+    assert_seed(machine, boot)
+    identity = boot.status["identity"]
+    assert (identity["kind"], identity["value"]) == ("smbios-uuid", machine.firmware.uuid)
+
+
+def test_no_junk_in_the_url(
+    world: World, server: ConfigServer, make_machine: Callable[..., Machine]
+) -> None:
+    """A UUID that thousands of boards have: the serial number names it, and nobody gets a neighbour's."""
+    world.dhcp.start()
+    junk = Firmware("03000200-0400-0500-0006-000700080009", "AB1234")
+    machine = make_machine(firmware=junk)
+    server.put(f"/machines/{junk.uuid}.yaml", seed_document("192.168.122.199"))
+    server.put("/machines/AB1234.yaml", seed_document())
+    urls = [f"homeport.config={server.url}/machines/{{{field}}}.yaml" for field in ("uuid", "serial")]
+    boot = machine.boot(*urls)
+    assert_seed(machine, boot)
+    assert boot.status["identity"]["kind"] == "smbios-serial"
+    assert server.asked(f"/machines/{junk.uuid}.yaml") == []
 
 
 def test_mac_in_the_url(world: World, server: ConfigServer, machine: Machine) -> None:
