@@ -12,8 +12,8 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import meant, show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import GUESSES, meant, safe_path, show
 
 _OURS = ("address", "prefix", "gateway")
 # What a reference to a pool holds; it says where an address will come from, not which one it is.
@@ -43,7 +43,7 @@ def read_addresses(tree: Any, path: Path) -> tuple[dict[str, Address], list[Comp
         return _read_entries(entries, [])
     if isinstance(tree, list):
         return _read_list(tree, path)
-    return {}, [Complaint(render_path(path), show(tree), "a mapping of names to addresses")]
+    return {}, [Complaint(safe_path(path), show(tree), "a mapping of names to addresses")]
 
 
 def _read_list(items: list[Any], path: Path) -> tuple[dict[str, Address], list[Complaint]]:
@@ -54,10 +54,10 @@ def _read_list(items: list[Any], path: Path) -> tuple[dict[str, Address], list[C
         name = item.get("name") if isinstance(item, dict) else None
         where = (*path, index)
         if not isinstance(name, str) or not name:
-            complaints.append(Complaint(render_path(where), show(item),
+            complaints.append(Complaint(safe_path(where), show(item),
                                         "an entry with its 'name' and 'address'"))
         elif name in seen:
-            complaints.append(Complaint(render_path((*where, "name")),
+            complaints.append(Complaint(safe_path((*where, "name")),
                                         f"{show(name)} once more, as in entry {seen[name]}",
                                         "each name once"))
         else:
@@ -87,8 +87,8 @@ def _read_one(value: Any, where: Path, complaints: list[Complaint]) -> Address |
         if known in _OURS:
             fields[known] = part, (*where, key)
         elif key not in _REFERENCE:
-            complaints.append(Complaint(render_path((*where, key)), f"unknown key {show(key)}",
-                                        meant(key, _OURS)))
+            complaints.append(Complaint(safe_path((*where, key)), f"unknown key {show(key)}",
+                                        meant(key, _OURS, len(complaints) < GUESSES)))
     if "address" not in fields or fields["address"][0] in (None, ""):
         return None
     address = _read_ip(*fields["address"], complaints)
@@ -103,7 +103,7 @@ def _read_ip(value: Any, where: Path, complaints: list[Complaint]) -> Address | 
     """An address, with its prefix if it is written as in `192.0.2.10/24`."""
     text = value.strip() if isinstance(value, str) else None
     if text is None or "%" in text:
-        complaints.append(Complaint(render_path(where), f"{show(value)} is no address", _ADDRESS))
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is no address", _ADDRESS))
         return None
     try:
         if "/" in text:
@@ -114,11 +114,11 @@ def _read_ip(value: Any, where: Path, complaints: list[Complaint]) -> Address | 
         else:
             ip, prefix = ipaddress.ip_address(text), None
     except ValueError:
-        complaints.append(Complaint(render_path(where), f"{show(value)} is no address", _ADDRESS))
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is no address", _ADDRESS))
         return None
     if ip.is_unspecified or ip.is_multicast:
         kind = "the unspecified address" if ip.is_unspecified else "a multicast address"
-        complaints.append(Complaint(render_path(where), f"{show(value)} is {kind}",
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is {kind}",
                                     "an address that a machine can have"))
         return None
     return Address(str(ip), prefix)
@@ -132,11 +132,11 @@ def _read_prefix(address: Address, value: Any, where: Path,
     text = str(value).strip() if type(value) in (int, str) else ""
     prefix = int(text) if text.isascii() and text.isdigit() and len(text) <= 3 else -1
     if not 0 <= prefix <= longest:
-        complaints.append(Complaint(render_path(where), f"{show(value)} is no prefix length of "
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is no prefix length of "
                                     f"{address.ip}", f"a number from 0 to {longest}"))
         return None
     if address.prefix not in (None, prefix):
-        complaints.append(Complaint(render_path(where), f"{prefix}, but the address says "
+        complaints.append(Complaint(safe_path(where), f"{prefix}, but the address says "
                                     f"/{address.prefix}", "the prefix once, or the same twice"))
     return prefix
 
@@ -149,10 +149,10 @@ def _read_gateway(address: Address, value: Any, where: Path,
     try:
         gateway = ipaddress.ip_address(text)
     except ValueError:
-        complaints.append(Complaint(render_path(where), f"{show(value)} is no address", _ADDRESS))
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is no address", _ADDRESS))
         return None
     if gateway.version != ipaddress.ip_address(address.ip).version:
-        complaints.append(Complaint(render_path(where), f"{show(value)}, but the address is "
+        complaints.append(Complaint(safe_path(where), f"{show(value)}, but the address is "
                                     f"{address.ip}", "a gateway of the address's own family"))
         return None
     # A gateway outside the subnet is unusual but legal (on-link by a route), so it is no fault.

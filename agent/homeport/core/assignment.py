@@ -11,13 +11,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.core.addresses import Address, read_addresses
-from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.complaint import Complaint, Path
 from homeport.core.placeholders import Open, fill, fill_keyfiles, unquoted
 from homeport.core.proof import Target, parse_targets
 from homeport.core.rawextension import decode_raws
 from homeport.core.schema import is_policy
 from homeport.core.shapes import Network, unknown_keys
-from homeport.core.showing import meant, show
+from homeport.core.showing import meant, safe_path, show
 from homeport.core.texts import Texts, as_nmstate_reads
 
 CONFIGURATORS = ("nmstate", "nmc", "nmconnections", "none")
@@ -56,11 +56,12 @@ class Draft:
     open: tuple[Open, ...] = field(default=())
 
 
-def read_assignment(network: Network, texts: Texts, revision: str) -> Draft:
+def read_assignment(network: Network, texts: Texts, revision: str,
+                    given: Mapping[str, Address]) -> Draft:
     """The assignment in `network`, with every complaint about its own keys.
 
-    `revision` is used where the document declares none.  Never raises: what cannot be used is
-    complained about and left out.
+    `revision` is used where the document declares none; the addresses in `given` count before its
+    own.  Never raises: what cannot be used is complained about and left out.
     """
     tree, path = network.tree, network.path
     bare = network.shape in ("nmstate", "policy")
@@ -69,6 +70,7 @@ def read_assignment(network: Network, texts: Texts, revision: str) -> Draft:
     configurator = _configurator(network, complaints)
     addresses, found = read_addresses(tree.get("ipAddresses"), (*path, "ipAddresses"))
     complaints += found
+    addresses |= given
     config = _config(tree.get("config"), configurator, config_path, complaints)
     if configurator in ("nmstate", "nmc") and not is_policy(config):
         config = as_nmstate_reads(config, texts, config_path)
@@ -91,7 +93,7 @@ def read_assignment(network: Network, texts: Texts, revision: str) -> Draft:
             proof=targets,
             force=_force(network, complaints),
             shape=network.shape,
-            config_path=render_path(config_path),
+            config_path=safe_path(config_path),
         ),
         tuple(complaints),
         open_ones,
@@ -104,7 +106,7 @@ def _configurator(network: Network, complaints: list[Complaint]) -> str:
         return "nmstate"
     if isinstance(given, str) and given in CONFIGURATORS:
         return given
-    complaints.append(Complaint(render_path((*network.path, "configurator")), show(given),
+    complaints.append(Complaint(safe_path((*network.path, "configurator")), show(given),
                                 meant(given, CONFIGURATORS)))
     return "nmstate"  # so that the configuration is looked at as well
 
@@ -113,7 +115,7 @@ def _config(given: Any, configurator: str, path: Path,
             complaints: list[Complaint]) -> dict[str, Any]:
     if configurator == "none":
         return {}
-    where = render_path(path)
+    where = safe_path(path)
     if given is None or given == {}:
         complaints.append(Complaint(where, show(given), "a configuration, or 'configurator: none'"))
         return {}
@@ -132,7 +134,7 @@ def _config(given: Any, configurator: str, path: Path,
 def _keyfiles(config: dict[str, Any], path: Path, complaints: list[Complaint]) -> dict[str, str]:
     keyfiles: dict[str, str] = {}
     for stem, text in config.items():
-        where = render_path((*path, stem))
+        where = safe_path((*path, stem))
         if not stem or "/" in stem or stem.startswith(".") or len(stem.encode()) > 200:
             complaints.append(Complaint(where, f"{show(stem)} as the name of a file",
                                         "a name without '/' that does not start with a dot"))
@@ -150,7 +152,7 @@ def _revision(network: Network, texts: Texts, complaints: list[Complaint]) -> st
     where = (*network.path, "revision")
     text = texts.at(where, given) if isinstance(given, str | int | float) else ""
     if not text or not text.isprintable() or len(text) > _LONGEST_REVISION:
-        complaints.append(Complaint(render_path(where), show(given),
+        complaints.append(Complaint(safe_path(where), show(given),
                                     f"a word or number, at most {_LONGEST_REVISION} characters"))
     return text
 
@@ -160,6 +162,6 @@ def _force(network: Network, complaints: list[Complaint]) -> bool:
     if isinstance(given, str) and given.lower() in _WORDS:
         given = _WORDS[given.lower()]
     if not isinstance(given, bool):
-        complaints.append(Complaint(render_path((*network.path, "force")), show(given),
+        complaints.append(Complaint(safe_path((*network.path, "force")), show(given),
                                     "true or false"))
     return given is True

@@ -10,8 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import safe_path, show
 
 # C0 without tab and line ends, DEL, C1, and lone surrogates, which no UTF-8 can hold.
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
@@ -22,7 +22,7 @@ def walk_controls(value: Any, path: Path = ()) -> list[Complaint]:
     if isinstance(value, str):
         if not CONTROL.search(value):
             return []
-        return [Complaint(render_path(path), f"a control character in {show(value)}",
+        return [Complaint(safe_path(path), f"a control character in {show(value)}",
                           "text without it")]
     if isinstance(value, dict):
         parts: list[tuple[str | int, Any]] = list(value.items())
@@ -32,5 +32,5 @@ def walk_controls(value: Any, path: Path = ()) -> list[Complaint]:
         return []
     found = [c for key, part in parts for c in walk_controls(part, (*path, key))]
     keys = [part for part, _ in parts if isinstance(part, str) and CONTROL.search(part)]
-    return found + [Complaint(render_path(path), f"a control character in the key {show(key)}",
+    return found + [Complaint(safe_path(path), f"a control character in the key {show(key)}",
                               "a key without it") for key in keys]

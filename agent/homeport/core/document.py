@@ -10,25 +10,29 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.core.addresses import Address
 from homeport.core.assignment import Assignment, Draft, read_assignment
-from homeport.core.body import not_a_document, read_body
+from homeport.core.body import MAX_BYTES, not_a_document, read_body
 from homeport.core.complaint import Complaint
 from homeport.core.machines import Machine, choose, fitting_names, read_entries
 from homeport.core.placeholders import Open, describe_open
 from homeport.core.shapes import Network, find_shape
+from homeport.core.showing import printable
 from homeport.core.texts import Texts
-from homeport.core.yamlsafe import read_yaml
+from homeport.core.yamlsafe import MAX_COMPLAINTS, read_yaml
 from homeport.errors import DocumentError, NoAssignment, Pending
 
-__all__ = ["Address", "Assignment", "Findings", "check_assignment", "check_document",
+__all__ = ["LIMIT", "Address", "Assignment", "Findings", "check_assignment", "check_document",
            "fitting_names", "parse_document", "understand_document"]
 
+LIMIT = MAX_BYTES
+
 # Values that no complaint may quote: they would end up on a console and in the journal.
+_LONGEST_PATH = 400
 _SECRET = re.compile(r"(?:password|psk|mka-cak)\Z")
 
 
@@ -41,8 +45,8 @@ class Findings:
     open: tuple[Open, ...]
 
 
-def parse_document(data: bytes, *, machine: Machine | None = None,
-                   content_type: str = "") -> Assignment:
+def parse_document(data: bytes, *, machine: Machine | None = None, content_type: str = "",
+                   addresses: Mapping[str, Address] | None = None) -> Assignment:
     """The assignment in `data` for the machine with these facts (fact -> its values; see
     `machines.py`).
 
@@ -50,14 +54,15 @@ def parse_document(data: bytes, *, machine: Machine | None = None,
     Raises DocumentError with all complaints; Pending if that leaves only placeholders without an
     address; NoAssignment if a sound document has nothing for this machine.
     """
-    reading = _read(data, machine if machine is not None else {}, content_type)
+    reading = _read(data, machine or {}, content_type, addresses or {})
     return _decide(reading, reading.complaints)
 
 
 def understand_document(data: bytes, *, machine: Machine | None = None, content_type: str = "",
+                        addresses: Mapping[str, Address] | None = None,
                         allow_dispatch: bool = False) -> Assignment:
     """`parse_document`, and every check of the configuration with it; raises the same."""
-    reading = _read(data, machine if machine is not None else {}, content_type)
+    reading = _read(data, machine or {}, content_type, addresses or {})
     return _decide(reading, (*reading.complaints, *_check_all(reading.drafts, allow_dispatch)))
 
 
@@ -67,7 +72,7 @@ def check_document(data: bytes, *, machine: Machine | None = None, content_type:
 
     Raises nothing, whatever the bytes.
     """
-    reading = _read(data, machine, content_type)
+    reading = _read(data, machine, content_type, {})
     return Findings(
         tuple(draft.assignment for draft in reading.drafts),
         _unique((*reading.complaints, *_check_all(reading.drafts, allow_dispatch))),
@@ -109,7 +114,8 @@ class _Reading:
     nothing: str = ""
 
 
-def _read(data: bytes, machine: Machine | None, content_type: str) -> _Reading:
+def _read(data: bytes, machine: Machine | None, content_type: str,
+          addresses: Mapping[str, Address]) -> _Reading:
     """Bytes to drafts: one, or with `machines:` and no `machine` one for each entry."""
     body = read_body(data, content_type)
     if body.text is None:
@@ -124,24 +130,24 @@ def _read(data: bytes, machine: Machine | None, content_type: str) -> _Reading:
     shape = find_shape(tree.value)
     complaints = (*complaints, *shape.complaints)
     if shape.network is not None:
-        draft = read_assignment(shape.network, texts, _revision(shape.network, data))
+        draft = read_assignment(shape.network, texts, _revision(shape.network, data), addresses)
         return _Reading((draft,), (*complaints, *draft.complaints))
-    if shape.nothing or shape.machines is None:
-        # `machines:` with nothing below it is a fault of the list, found by its reader.
-        if "machines" not in tree.value:
-            return _Reading(complaints=complaints, nothing=shape.nothing)
-    return _read_machines(shape.machines, texts, machine, complaints)
+    if "machines" not in tree.value:
+        return _Reading(complaints=complaints, nothing=shape.nothing)
+    return _read_machines(shape.machines, texts, machine, complaints, addresses)
 
 
 def _read_machines(tree: Any, texts: Texts, machine: Machine | None,
-                   complaints: tuple[Complaint, ...]) -> _Reading:
+                   complaints: tuple[Complaint, ...],
+                   addresses: Mapping[str, Address]) -> _Reading:
     entries, found = read_entries(tree, texts)
     if machine is not None:
         chosen, more = choose(entries, machine)
         found += more
         entries = [chosen] if chosen is not None else []
     networks = [Network("machines", entry.network, ("machines", entry.index)) for entry in entries]
-    drafts = tuple(read_assignment(network, texts, _revision(network, b"")) for network in networks)
+    drafts = tuple(read_assignment(network, texts, _revision(network, b""), addresses)
+                   for network in networks)
     return _Reading(
         drafts,
         (*complaints, *found, *(one for draft in drafts for one in draft.complaints)),
@@ -199,9 +205,16 @@ def _in_document(assignment: Assignment, complaint: Complaint) -> Complaint:
     if complaint.path:
         dot = "." if path and not complaint.path.startswith("[") else ""
         path += dot + complaint.path
-    found = "a secret value (not shown)" if _SECRET.search(path) else complaint.found
-    return Complaint(path, found, complaint.wanted)
+    secret = _SECRET.search(path) is not None
+    return Complaint(printable(path, _LONGEST_PATH),
+                     "a secret value (not shown)" if secret else printable(complaint.found, 200),
+                     printable(complaint.wanted, 400))
 
 
 def _unique(complaints: Iterable[Complaint]) -> tuple[Complaint, ...]:
-    return tuple(dict.fromkeys(complaints))
+    """Each complaint once, and no more of them than anyone reads."""
+    unique = list(dict.fromkeys(complaints))
+    if len(unique) > MAX_COMPLAINTS:
+        rest = Complaint("", f"{len(unique) - MAX_COMPLAINTS} more faults", "these mended first")
+        unique[MAX_COMPLAINTS:] = [rest]
+    return tuple(unique)

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import listing, meant, show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import GUESSES, listing, meant, safe_path, show
 from homeport.core.texts import Texts
 
 FACTS = ("uuid", "serial", "mac", "hostname", "tpmHash")
@@ -39,10 +39,10 @@ def read_entries(tree: Any, texts: Texts) -> tuple[list[Entry], list[Complaint]]
     for index, item in enumerate(tree):
         where: Path = ("machines", index)
         if not isinstance(item, dict):
-            complaints.append(Complaint(render_path(where), show(item), "an entry with 'match'"))
+            complaints.append(Complaint(safe_path(where), show(item), "an entry with 'match'"))
         elif "match" not in item or not isinstance(item["match"], dict):
             complaints.append(Complaint(
-                render_path((*where, "match")), show(item.get("match")),
+                safe_path((*where, "match")), show(item.get("match")),
                 f"facts of the machine ({listing(FACTS)}), or {{}} for all"))
         else:
             facts, found = _read_match(item["match"], (*where, "match"), texts)
@@ -92,13 +92,13 @@ def _read_match(match: dict[str, Any], path: Path,
         where = (*path, key)
         fact = _canonical(key)
         if fact not in FACTS:
-            complaints.append(Complaint(render_path(where), f"unknown fact {show(key)}",
-                                        meant(key, FACTS)))
+            complaints.append(Complaint(safe_path(where), f"unknown fact {show(key)}",
+                                        meant(key, FACTS, len(complaints) < GUESSES)))
             continue
         values = [((*where, index), value) for index, value in enumerate(given)] if isinstance(
             given, list) else [(where, given)]
         if not values:
-            complaints.append(Complaint(render_path(where), show(given), f"a {fact}, or several"))
+            complaints.append(Complaint(safe_path(where), show(given), f"a {fact}, or several"))
         facts[fact] = frozenset(_read_value(fact, value, at, texts, complaints)
                                 for at, value in values)
     return facts, complaints
@@ -108,9 +108,9 @@ def _read_value(fact: str, value: Any, where: Path, texts: Texts,
                 complaints: list[Complaint]) -> str:
     text = texts.at(where, value).strip() if isinstance(value, str | int | float) else ""
     if not text:
-        complaints.append(Complaint(render_path(where), show(value), f"a {fact} as text"))
+        complaints.append(Complaint(safe_path(where), show(value), f"a {fact} as text"))
     elif fact == "mac" and not _is_mac(text):
-        complaints.append(Complaint(render_path(where), f"{show(value)} is no MAC address",
+        complaints.append(Complaint(safe_path(where), f"{show(value)} is no MAC address",
                                     "six bytes, such as 52:54:00:12:34:56"))
     return _value(fact, text)
 

@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.core.addresses import Address
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import safe_path, show
 
 # Innermost braces on one line; a Kubernetes name has at most 253 characters, and ".gateway" on top.
 _BRACES = re.compile(r"\{([^{}\n]{1,270})\}")
@@ -74,7 +74,7 @@ def unquoted(tree: Any, addresses: Mapping[str, Address], path: Path = ()) -> It
         if len(tree) == 1 and None in tree.values():
             name = next(iter(tree))
             if _lookup(name, addresses) is not None:
-                yield Complaint(render_path(path), f"{{{name}}} without quotes, which is a mapping",
+                yield Complaint(safe_path(path), f"{{{name}}} without quotes, which is a mapping",
                                 f"'{{{name}}}' in quotes")
                 return
         for key, part in tree.items():
@@ -122,7 +122,7 @@ class _Filler:
             if value is not None:
                 return str(value)
             if not free and before != "{" and after != "}" and _NAME.match(name):
-                self.open.append(Open(name, render_path(path)))
+                self.open.append(Open(name, safe_path(path)))
             return match.group()
 
         return _BRACES.sub(replace, text)

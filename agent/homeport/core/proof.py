@@ -10,8 +10,8 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import listing, meant, nearest, show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import GUESSES, listing, meant, nearest, safe_path, show
 
 # Seconds for one target that has no limit of its own: as long as a whole proof may take by default.
 DEFAULT_TIMEOUT = 30.0
@@ -44,14 +44,14 @@ def parse_targets(tree: Any, path: Path = ("proof",)) -> tuple[tuple[Target, ...
     targets: list[Target] = []
     complaints: list[Complaint] = []
     if len(tree) > MAX_TARGETS:
-        complaints.append(Complaint(render_path(path), f"{len(tree)} targets",
+        complaints.append(Complaint(safe_path(path), f"{len(tree)} targets",
                                     f"at most {MAX_TARGETS}"))
     for index, item in enumerate(tree[:MAX_TARGETS]):
         target = _parse_target(item, (*path, index), complaints)
         if target is not None:
             targets.append(target)
     if len(targets) > 1 and any(target.kind == "none" for target in targets):
-        complaints.append(Complaint(render_path(path), "'none' beside other targets",
+        complaints.append(Complaint(safe_path(path), "'none' beside other targets",
                                     "'none' alone, or the targets without it"))
     return tuple(targets), complaints
 
@@ -61,7 +61,7 @@ def _parse_target(item: Any, where: Path, complaints: list[Complaint]) -> Target
         return Target(item)
     if not isinstance(item, dict):
         near = nearest(item, _KINDS) if isinstance(item, str) else ""
-        complaints.append(Complaint(render_path(where), show(item),
+        complaints.append(Complaint(safe_path(where), show(item),
                                     f"did you mean {_written(near)}?" if near else
                                     f"one of {listing(map(_written, _KINDS))}"))
         return None
@@ -69,11 +69,12 @@ def _parse_target(item: Any, where: Path, complaints: list[Complaint]) -> Target
     before = len(complaints)
     for key in item:
         if key not in _KINDS and key != "timeout":
-            complaints.append(Complaint(render_path((*where, key)), f"unknown key {show(key)}",
-                                        meant(key, (*_KINDS, "timeout"))))
+            complaints.append(Complaint(safe_path((*where, key)), f"unknown key {show(key)}",
+                                        meant(key, (*_KINDS, "timeout"),
+                                              len(complaints) < GUESSES)))
     if len(kinds) != 1:
         if before == len(complaints):
-            complaints.append(Complaint(render_path(where), show(item),
+            complaints.append(Complaint(safe_path(where), show(item),
                                         f"exactly one of {listing(_KINDS)}"))
         return None
     timeout = _parse_timeout(item.get("timeout"), (*where, "timeout"), complaints)
@@ -91,7 +92,7 @@ def _parse_timeout(value: Any, where: Path, complaints: list[Complaint]) -> floa
         return DEFAULT_TIMEOUT
     if type(value) in (int, float) and 0 < value <= MAX_TIMEOUT:
         return float(value)
-    complaints.append(Complaint(render_path(where), show(value),
+    complaints.append(Complaint(safe_path(where), show(value),
                                 f"seconds, more than 0 and at most {MAX_TIMEOUT:g}"))
     return DEFAULT_TIMEOUT
 
@@ -100,7 +101,7 @@ def _parse_value(kind: str, value: Any, where: Path, complaints: list[Complaint]
     if kind in _WORDS:
         if value is None or value is True:
             return ""
-        complaints.append(Complaint(render_path(where), show(value), f"'{kind}' has no value"))
+        complaints.append(Complaint(safe_path(where), show(value), f"'{kind}' has no value"))
         return None
     sound, wanted = {
         "tcp": (_is_tcp, "host:port, such as 192.0.2.1:443 or [2001:db8::1]:443"),
@@ -109,7 +110,7 @@ def _parse_value(kind: str, value: Any, where: Path, complaints: list[Complaint]
     }[kind]
     if isinstance(value, str) and ("{" in value or sound(value)):
         return value  # with a placeholder that is still open it cannot be judged yet
-    complaints.append(Complaint(render_path(where), show(value), wanted))
+    complaints.append(Complaint(safe_path(where), show(value), wanted))
     return None
 
 

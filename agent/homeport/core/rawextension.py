@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.complaint import Complaint, Path
 from homeport.core.controls import walk_controls
-from homeport.core.showing import printable, show
+from homeport.core.showing import printable, safe_path, show
 from homeport.core.yamlsafe import MAX_DEPTH
 
 _KEYS = frozenset({"raw", "object"})
@@ -38,7 +38,7 @@ def decode_raws(config: dict[str, Any], path: Path) -> tuple[dict[str, Any], lis
 def _decode(raw: Any, path: Path) -> tuple[Any, list[Complaint]]:
     if raw is None:
         return None, []
-    where = render_path(path)
+    where = safe_path(path)
     if isinstance(raw, list):
         if not all(type(byte) is int and 0 <= byte <= 255 for byte in raw):
             return None, [Complaint(where, show(raw), "numbers 0 to 255, the bytes of JSON text")]
@@ -55,7 +55,7 @@ def _read_json(data: bytes, path: Path) -> tuple[Any, list[Complaint]]:
     document's."""
     import json
 
-    where = render_path(path)
+    where = safe_path(path)
     doubles: list[str] = []
 
     def pairs(entries: list[tuple[str, Any]]) -> dict[str, Any]:

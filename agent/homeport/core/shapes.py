@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.showing import listing, meant, show
+from homeport.core.complaint import Complaint, Path
+from homeport.core.showing import GUESSES, listing, meant, safe_path, show
 
 ASSIGNMENT_KEYS = ("configurator", "ipAddresses", "config", "revision", "proof", "force")
 NMSTATE_KEYS = ("description", "hostname", "dns-resolver", "route-rules", "routes", "interfaces",
@@ -139,20 +139,21 @@ def _stranger(tree: dict[str, Any]) -> Iterable[Complaint]:
         return
     known = (*ASSIGNMENT_KEYS, *NMSTATE_KEYS, *POLICY_KEYS, *_ELEMENTAL_KEYS, "machines",
              "apiVersion")
-    complaints = _unknown(set(tree), known, tree)
-    yield from complaints if len(complaints) < 20 else [
-        Complaint("", show(tree), f"keys such as {listing(ASSIGNMENT_KEYS)}")]
+    if len(tree) < 20:
+        yield from _unknown(set(tree), known, tree)
+    else:
+        yield Complaint("", show(tree), f"keys such as {listing(ASSIGNMENT_KEYS)}")
 
 
 def _unknown(keys: set[str], known: Iterable[str], tree: dict[str, Any],
              path: Path = ()) -> list[Complaint]:
     known = tuple(known)
-    complaints = []
+    complaints: list[Complaint] = []
     for key in tree:  # in the document's order
         if key not in keys:
             continue
-        wanted = meant(key, known, limit=12)
+        wanted = meant(key, known, len(complaints) < GUESSES, limit=12)
         if key in NMSTATE_KEYS and "config" in known:
             wanted = "nmstate's own keys belong below 'config'"
-        complaints.append(Complaint(render_path((*path, key)), f"unknown key {show(key)}", wanted))
+        complaints.append(Complaint(safe_path((*path, key)), f"unknown key {show(key)}", wanted))
     return complaints

@@ -15,6 +15,7 @@ _HINTS = (
     ("mapping values are not allowed", "a value with ': ' in it quoted, and keys of one level "
                                        "indented alike"),
     ("did not find expected key", "keys of one level indented alike, and quotes closed"),
+    ("expected ',' or", "brackets and braces closed, and commas between what they hold"),
     ("block end", "entries of one level indented alike"),
     ("unexpected end of stream", "the whole document; this looks cut off"),
 )

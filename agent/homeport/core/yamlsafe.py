@@ -17,10 +17,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.complaint import Complaint, Path
 from homeport.core.controls import CONTROL
 from homeport.core.scalars import resolve
-from homeport.core.showing import printable
+from homeport.core.showing import printable, safe_path
 from homeport.core.yamlfaults import syntax_fault
 
 if TYPE_CHECKING:
@@ -130,22 +130,19 @@ class _Builder:
     def scalar(self, event: yaml.ScalarEvent) -> None:
         self.nodes += 1
         style, tag, text = event.style, event.tag, event.value
-        quoted = bool(style) and style != "|" and style != ">"
         if style == '"' and CONTROL.search(text):
             self.complain(f"a control character in '{printable(text)}'", "text without it")
+        if tag is not None:
+            value = self.tagged(tag, text, event)
+        else:
+            value = text if style else self.resolve(text)
+        if event.anchor is not None:
+            self.anchors[event.anchor] = value, 1
         frame = self.stack[-1] if self.stack else None
         if frame is not None and frame.key is _Unset and type(frame.container) is dict:
             self.key(frame, text, event)
-            return
-        if tag is not None:
-            value = self.tagged(tag, text, event)
-        elif style and (quoted or style in "|>"):
-            value = text
         else:
-            value = self.resolve(text)
-        if event.anchor is not None:
-            self.anchors[event.anchor] = value, 1
-        self.add(value)
+            self.add(value)
 
     def start_mapping(self, event: yaml.MappingStartEvent) -> None:
         self.start(event, {})
@@ -255,7 +252,7 @@ class _Builder:
         value = resolve(text)
         if type(value) not in kinds[kind]:
             self.complain(f"'{printable(text)}' tagged !!{kind}", "a value that fits its tag")
-        return value
+        return self.resolve(text)
 
     def refuse_tag(self, tag: str, event: yaml.Event) -> None:
         self.complain(f"the tag '{printable(tag)}' in line {_line(event)}", "a value without tag")
@@ -272,7 +269,7 @@ class _Builder:
         return tuple(parts)
 
     def complain(self, found: str, wanted: str) -> None:
-        self.complaints.append(Complaint(render_path(self.path()), found, wanted))
+        self.complaints.append(Complaint(safe_path(self.path()), found, wanted))
         if len(self.complaints) >= MAX_COMPLAINTS:
             raise _Stop
 
