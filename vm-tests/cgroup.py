@@ -50,6 +50,12 @@ class Cgroup:
             except OSError:
                 continue  # The group went away while we walked.
 
+    def freeze(self) -> None:
+        """Let nothing in it run any more."""
+        (self.path / "cgroup.freeze").write_text("1")
+        events = self.path / "cgroup.events"
+        wait_until(lambda: "frozen 1" in events.read_text(), timeout=10, what="the machine to stand still")
+
     def kill(self) -> None:
         """SIGKILL for everything in it, at one stroke (Linux 5.14)."""
         if self.path.exists():

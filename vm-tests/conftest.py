@@ -49,11 +49,12 @@ class Scenario:
         tree: str = "trixie",
         installed: bool = True,
         firmware: Firmware | None = None,
+        lossy: bool = False,
     ) -> Machine:
         suffix = f"-{len(self.machines) + 1}" if self.machines else ""
         full = re.sub(r"[^a-z0-9]+", "-", (name or self.name + suffix).lower()).strip("-")[:40]
         machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed,
-                          firmware=firmware)  # fmt: skip
+                          firmware=firmware, lossy=lossy)  # fmt: skip
         self.machines.append(machine)
         return machine
 

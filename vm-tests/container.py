@@ -8,7 +8,8 @@
         machine.read("/etc/x"), machine.write("/etc/x", "text")   # running or switched off
         machine.monitor.events(kind="ADDR")           # what its kernel said since power-on (monitor.py)
         machine.power_off(); machine.boot()           # the disk is kept: a reboot
-        machine.power_cut(); machine.boot()           # everything killed at once
+        machine.power_cut(); machine.boot()           # everything killed at once; Machine(lossy=True)
+                                                      # then has only what was fsynced
 
     boot(*arguments, credentials={"homeport.assignment": text}, deadline=60, wait=True)
     Machine(world, name, nics=(Nic("enp1s0", mac="…", lan=world.lan),), tree="trixie", installed=True,
@@ -38,6 +39,7 @@ from pathlib import Path
 from types import TracebackType
 
 from cgroup import Cgroup
+from disk import LossyDisk
 from firmware import Firmware, firmware_of
 from monitor import Monitor
 from namespaces import NetworkNamespace, wait_until
@@ -74,6 +76,7 @@ class Machine:
         tree: str = "trixie",
         installed: bool = True,
         firmware: Firmware | None = None,
+        lossy: bool = False,
     ) -> None:
         self.world = world
         self.name = name
@@ -87,6 +90,7 @@ class Machine:
         self.report.mkdir()
         self.journal_folder.mkdir()
         self._layers = layers(tree, installed=installed)
+        self._disk = LossyDisk(self.folder) if lossy else None
         self._overlay = self._mount_disk()
         self.root = self._overlay.path
         self.boots = 0
@@ -102,9 +106,8 @@ class Machine:
         self.write("/etc/hostname", name + "\n")
 
     def _mount_disk(self) -> Overlay:
-        return Overlay(
-            self._layers, self.folder / "disk", self.folder / "work", self.folder / "root"
-        )
+        disk = self._disk.path if self._disk else self.folder
+        return Overlay(self._layers, disk / "disk", disk / "work", self.folder / "root")
 
     # Booting and switching off
 
@@ -202,12 +205,23 @@ class Machine:
         self._release()
 
     def power_cut(self) -> None:
-        """Kill everything in the machine at once; what was written stays written."""
+        """Kill everything in the machine at once.
+
+        What was written stays written; but a `lossy` machine's disk has only what was synced.
+        """
+        saved = None
         if self._process:
+            if self._disk and self.running:
+                self._cgroup.freeze()
+                saved = self._disk.remember()
             self._cgroup.kill()
             self._process.kill()
             self._process.wait()
         self._release()
+        if self._disk and saved:
+            self._overlay.unmount()
+            self._disk.fall_back_to(saved)
+            self._overlay = self._mount_disk()
 
     def _release(self) -> None:
         """What one boot leaves behind besides the disk: NICs, namespace, cgroup, console."""
@@ -367,6 +381,8 @@ class Machine:
         """Switch off without ceremony and forget the disk (unless `keep`)."""
         self.power_cut()
         self._overlay.unmount()
+        if self._disk:
+            self._disk.unmount()
         if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 

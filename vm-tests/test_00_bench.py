@@ -146,6 +146,20 @@ def test_failed_boot_ends_at_once(world: World) -> None:
         machine.keep = False
 
 
+def test_power_cut_drops_what_was_not_synced(world: World) -> None:
+    """The disk of a `lossy` machine is as strict as a real one."""
+    with Machine(world, "lossy", installed=False, lossy=True) as machine:
+        machine.start()
+        machine.wait("systemctl is-active --quiet sysinit.target")
+        machine.sh("echo kept >/root/kept; sync; echo gone >/root/gone")
+        machine.power_cut()
+        assert machine.read("/root/kept") == "kept\n"
+        assert not machine.exists("/root/gone")
+        machine.start()
+        machine.wait("systemctl is-active --quiet sysinit.target")
+        assert machine.read("/root/kept") == "kept\n"
+
+
 def test_reboot_and_power_cut_keep_the_disk(world: World) -> None:
     world.dhcp.start()
     with Machine(world, "disk", installed=False) as machine:

@@ -28,10 +28,14 @@ def test_reboot_with_nobody_there(world: World, seeded: Seeded) -> None:
     assert boot.failed_units == []
 
 
-def test_power_cut_after_the_first_boot(world: World, seeded: Seeded) -> None:
-    """No farewell: what was said to be persisted is on disk."""
+def test_power_cut_after_the_first_boot(
+    world: World, server: ConfigServer, make_machine: Callable[..., Machine]
+) -> None:
+    """No farewell, on a disk that has only what was synced: what was said to be kept is kept."""
+    world.dhcp.start()
+    seeded = Seeded(make_machine(lossy=True), server, server.put(SEED, seed_document()))
     seeded.machine.power_cut()
-    seeded.server.stop()
+    server.stop()
     world.dhcp.stop()
     boot = seeded.machine.boot(f"homeport.config={seeded.url}")
     assert_seed(seeded.machine, boot)

@@ -75,7 +75,7 @@ class Overlay:
         _mount("-t", "overlay", "-o", options, "overlay", str(merged))
 
     def unmount(self) -> None:
-        subprocess.run(["umount", "--lazy", str(self.path)], check=False, capture_output=True)
+        subprocess.run(["umount", str(self.path)], check=False, capture_output=True)
 
 
 def _mount(*arguments: str) -> None:
