@@ -13,8 +13,9 @@ from collections.abc import Mapping
 
 from homeport.core.complaint import Complaint
 from homeport.core.schema.interfaces import Interface
-from homeport.core.schema.kinds import LOOSE_TEXT, ListOf, MapOf, Section, Walk, not_null, show
+from homeport.core.schema.kinds import LOOSE_TEXT, ListOf, MapOf, Section, Walk, not_null
 from homeport.core.schema.routing import DNS_RESOLVER, HOSTNAME, OVN, OVS_DB, ROUTE_RULES, ROUTES
+from homeport.core.showing import show
 
 STATE = Section(keys={
     "description": LOOSE_TEXT,

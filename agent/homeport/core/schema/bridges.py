@@ -30,8 +30,8 @@ from homeport.core.schema.kinds import (
     one_of,
     read_bool,
     required,
-    show,
 )
+from homeport.core.showing import show
 
 NAMES = ListOf(item=not_null(TEXT), wanted="a list of interface names")
 VLAN_PROTOCOL = one_of("802.1q", "802.1ad")

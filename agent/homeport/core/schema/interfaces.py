@@ -41,7 +41,6 @@ from homeport.core.schema.kinds import (
     not_null,
     one_of,
     required,
-    show,
 )
 from homeport.core.schema.links import (
     ETHERNET,
@@ -55,6 +54,7 @@ from homeport.core.schema.links import (
     VLAN,
     VXLAN,
 )
+from homeport.core.showing import show
 
 _STATE = one_of("up", "down", "absent", "ignore", "unknown", null=False)
 _IDENTITY: dict[str, Kind] = {

@@ -10,10 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from ipaddress import IPv6Address, ip_address
 
 from homeport.core.complaint import Complaint, Path, render_path
 from homeport.core.schema.near import Guesser
+from homeport.core.showing import printable, show
 
 _SHOWN = 60
 
@@ -110,6 +112,10 @@ class Section(Kind):
     open: bool = False
     wanted: str = "a mapping"
 
+    @cached_property
+    def _required(self) -> tuple[str, ...]:
+        return tuple(name for name, kind in self.keys.items() if kind.required)
+
     def look_at(self, value: object, path: Path, walk: Walk) -> None:
         if not isinstance(value, Mapping):
             walk.complain(path, show(value), f"a mapping with keys such as {some(self.keys)}")
@@ -117,10 +123,10 @@ class Section(Kind):
         seen: dict[str, str] = {}
         meant = {self._look_at_key(key_text(key), item, path, seen, walk)
                  for key, item in value.items()}
-        for name, kind in self.keys.items():
+        for name in self._required:
             # A misspelt key whose meaning we guessed is one fault, not also a missing key.
-            if kind.required and name not in meant:
-                walk.complain((*path, name), "missing", kind.wanted)
+            if name not in meant:
+                walk.complain((*path, name), "missing", self.keys[name].wanted)
 
     def _look_at_key(
             self, key: str, item: object, path: Path, seen: dict[str, str], walk: Walk) -> str:
@@ -245,23 +251,6 @@ PLAIN_U32 = number(0, 2**32 - 1, quoted=False)
 PLAIN_U64 = number(0, 2**64 - 1, quoted=False)
 
 
-def show(value: object) -> str:
-    """A value for a complaint: short, on one line, nothing in it that a terminal would obey."""
-    if value is None:
-        return "null"
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, Mapping):
-        return "a mapping" if value else "an empty mapping"
-    if isinstance(value, (list, tuple)):
-        return "a list" if value else "an empty list"
-    if isinstance(value, str):
-        text = value if len(value) <= _SHOWN else value[:_SHOWN - 1] + "…"
-        return f'"{text}"' if text.isprintable() else ascii(text)
-    text = str(value) if not isinstance(value, int) or value.bit_length() < 200 else "a huge number"
-    return text if len(text) <= _SHOWN else text[:_SHOWN - 1] + "…"
-
-
 def key_text(key: object) -> str:
     """A mapping's key as nmstate sees it: YAML's scalars are all text there."""
     if isinstance(key, str):
@@ -270,7 +259,7 @@ def key_text(key: object) -> str:
 
 
 def show_key(key: str) -> str:
-    return key if key.isprintable() and len(key) <= _SHOWN else ascii(key[:_SHOWN])
+    return printable(key, _SHOWN)
 
 
 def some(keys: Mapping[str, Kind], most: int = 12) -> str:
