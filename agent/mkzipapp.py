@@ -3,9 +3,9 @@
 
     mkzipapp.py OUTPUT
 
-Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two archives of
-the same files differ: order, dates, modes, the packer's zlib; `python3 -m zipapp` fixes none of these. Refuses to
-know what the agent does. It stays outside the package, so that it never ships.
+Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two
+archives of the same files differ: order, dates, modes, the packer's zlib; `python3 -m zipapp` fixes none
+of these. Refuses to know what the agent does. It stays outside the package, so that it never ships.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 AGENT = Path(__file__).resolve().parent
-# Isolated (-I): neither PYTHON* variables, nor the user's packages, nor the folder one stands in. Debian, Fedora
-# and openSUSE have the distribution's Python, with its libraries, behind this name.
+# Isolated (-I): neither PYTHON* variables, nor the user's packages, nor the folder one stands in. Debian,
+# Fedora and openSUSE have the distribution's Python, with its libraries, behind this name.
 SHEBANG = b"#!/usr/bin/python3 -I\n"
 # The earliest date that a zip file can hold. The commit's would change archives whose files are the same.
 DATE = (1980, 1, 1, 0, 0, 0)
@@ -47,8 +47,8 @@ def members(agent: Path) -> Iterator[tuple[str, bytes]]:
 def pack(files: Iterator[tuple[str, bytes]]) -> bytes:
     """The zip archive of `files`, sorted by name."""
     buffer = io.BytesIO()
-    # Stored, not deflated: zlib and its faster replacements make different bytes of the same text. What carries the
-    # zipapp (a package, an initramfs) compresses it anyway, and Python starts it a little sooner.
+    # Stored, not deflated: zlib and its faster replacements make different bytes of the same text. What
+    # carries the zipapp (a package, an initramfs) compresses it anyway, and Python starts it a little sooner.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in sorted(files):
             entry = zipfile.ZipInfo(name, DATE)
