@@ -54,16 +54,17 @@ zipapp: ## build/homeport.pyz, the agent in one file: the same byte for byte whe
 
 # Needs Python 3.11, make and systemctl, nothing of the set-up. DESTDIR is the root of another tree, or empty: this
 # machine. Nothing in /etc/homeport is touched.
-LIB := $(DESTDIR)/usr/lib
+ROOT := "$(DESTDIR)"
+LIB := $(ROOT)/usr/lib
 UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
 
 .PHONY: install
 install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
-	umask 022 && mkdir -p $(DESTDIR)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
+	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
 	  $(LIB)/systemd/system $(LIB)/systemd/system-preset \
-	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(DESTDIR)/var/lib
+	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
-	ln -sfn ../lib/homeport/homeport.pyz $(DESTDIR)/usr/bin/homeport
+	ln -sfn ../lib/homeport/homeport.pyz $(ROOT)/usr/bin/homeport
 	$(PYTHON) tools/default-settings.py > build/homeport.conf
 	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf
 	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
@@ -71,8 +72,8 @@ install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport'
 	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf
 	install -m 644 systemd/networkmanager.conf $(LIB)/NetworkManager/conf.d/50-homeport.conf
 	install -m 600 systemd/homeport-bootstrap.nmconnection $(LIB)/NetworkManager/system-connections/
-	install -d -m 700 $(DESTDIR)/var/lib/homeport
-	systemctl --root=$(or $(DESTDIR),/) preset $(UNITS)
+	install -d -m 700 $(ROOT)/var/lib/homeport
+	systemctl --root="$(or $(DESTDIR),/)" preset $(UNITS)
 ifeq ($(DESTDIR),)
 	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 endif

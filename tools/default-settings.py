@@ -6,6 +6,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "agent"))
 
-from homeport.settings import default_file_text  # noqa: E402
+from homeport.settings import default_file_text
 
 sys.stdout.write(default_file_text())

@@ -18,15 +18,12 @@ key_of() {
     { printf '%s\n' "${words[@]}"; [ $# -eq 0 ] || sha256sum -- "$@" | cut -d' ' -f1; } | sha256sum | cut -c1-16
 }
 
-# piece_path NAME KEY: where that piece is, or will be.
-piece_path() { printf '%s/%s/%s\n' "$cache" "$1" "$2"; }
-
 # make_piece NAME KEY TIME PROGRAM...: have it made if it is not there. PROGRAM is called with the folder to fill
 # and the path that the folder will have; TIME says what that takes.
 make_piece() {
     local name=$1 key=$2 time=$3 final lock
     shift 3
-    final=$(piece_path "$name" "$key")
+    final=$cache/$name/$key
     if [ -d "$final" ]; then
         touch "$final" 2>/dev/null || true  # used today
         say "$name: there"

@@ -2,20 +2,29 @@
 # shellcheck shell=bash disable=SC2154  # $parts comes from tools/setup
 
 # First what the product stands on, then what a test looks at the network with.
-readonly guest_packages=(
+readonly in_guest=(
     systemd systemd-sysv dbus udev network-manager
     python3 python3-yaml python3-requests python3-pyudev python3-systemd python3-jeepney
     ca-certificates kmod procps iproute2 iputils-ping curl tcpdump
 )
 
-guest_path() { piece_path "guest-$1" "$(guest_key "$1")"; }
+key_guest() { key_of "$1" "$(dpkg --print-architecture)" -- "$parts/guest.sh"; }
 
-guest_key() { key_of "$1" "$(dpkg --print-architecture)" "${guest_packages[@]}" -- "$parts/guest.sh"; }
+packages_guest() {
+    echo systemd-container dbus     # systemd-nspawn
+    echo iproute2 procps kmod       # the networks around the machines
+    echo dnsmasq-base               # their DHCP and DNS
+    echo tcpdump iputils-ping iputils-arping curl
+    # mmdebstrap, and the newest keyring, with the key of a suite that came after this machine's.
+    [ -e "$(path_of "guest-$1")" ] || echo mmdebstrap debian-archive-keyring+
+}
+
+time_guest() { echo "a minute"; }
 
 make_guest() {
     local suite=$1 folder=$2 packages
     [ "$(id -u)" = 0 ] || { echo "A guest's files belong to root: run as root"; return 1; }
-    packages=$(IFS=,; echo "${guest_packages[*]}")
+    packages=$(IFS=,; echo "${in_guest[*]}")
     # No mirror named: main, updates and security of the suite. No fsync for what is thrown away if it fails, no
     # manuals in a machine that nobody reads in.
     mmdebstrap --mode=root --variant=minbase --include="$packages" --format=directory \

@@ -4,20 +4,27 @@
 # Not the first python3 in PATH: that may be of another version, without Debian's python3-systemd.
 readonly python=/usr/bin/python3
 
-venv_path() { piece_path venv "$(venv_key)"; }
-
 # The version tells 3.11 from 3.13, whose wheels differ; a venv links to the interpreter that made it.
-venv_key() {
+key_venv() {
     key_of "$("$python" --version 2>&1)" "$(uname -m)" -- "$parts/venv.sh" "$top/tools/requirements.txt"
 }
 
+packages_venv() {
+    echo python3 python3-venv
+    echo python3-systemd        # linked into the venv, see below
+    echo git                    # the zipapp carries the commit
+    echo shellcheck systemd     # make check: scripts; systemd-analyze verify
+}
+
+time_venv() { echo "half a minute"; }
+
 make_venv() {
-    local folder=$1 final=$2 script packages
+    local folder=$2 final=$3 script packages
     "$python" -m venv "$folder"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
         --require-hashes -r "$top/tools/requirements.txt"
-    # systemd-python is a C extension that PyPI has only as source. Debian's is built for this interpreter; a link to
-    # this one package, instead of --system-site-packages, keeps every other unpinned library out.
+    # systemd-python is a C extension that PyPI has only as source. Debian's is built for this interpreter; a link
+    # to this one package, instead of --system-site-packages, keeps every other unpinned library out.
     packages=$("$folder/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
     ln -s /usr/lib/python3/dist-packages/systemd "$packages/systemd"
     # pip has written this folder's name into the scripts; the folder is about to get its own.
