@@ -86,7 +86,7 @@ def test_https_with_a_stranger(
     world: World, machine: Machine, allow: Callable[..., None]
 ) -> None:
     """An authority that nobody trusts: not a byte is believed, and the reason says certificate."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
     world.dhcp.start()
     server = world.serve(port=443, tls=True)
     url = server.put(SEED, seed_document())
@@ -120,7 +120,7 @@ def test_pending(
     world: World, server: ConfigServer, machine: Machine, allow: Callable[..., None]
 ) -> None:
     """202, or an address that is not there yet: asked again until it is."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
     world.dhcp.start()
     nothing_yet = seed_document().replace("inventory-ip: 192.168.122.150", "other-ip: 192.168.122.9")
     url = server.put(SEED, nothing_yet)
@@ -140,7 +140,7 @@ def test_refused(
     world: World, server: ConfigServer, machine: Machine, allow: Callable[..., None], status: int
 ) -> None:
     """The server wants nothing to do with this machine: asked once, exit 77."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
     world.dhcp.start()
     url = server.put(SEED, status=status)
     boot = machine.boot(f"homeport.config={url}")

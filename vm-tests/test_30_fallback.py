@@ -20,7 +20,7 @@ BAD = seed_document().replace("prefix-length: 24", "prefix-length: 99")
 @pytest.fixture(autouse=True)
 def _falling_is_the_story(allow: Callable[..., None]) -> None:
     """Every test here goes down the ladder, and that is a warning."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
 
 
 def test_dead_server_on_a_new_machine(world: World, server: ConfigServer, machine: Machine) -> None:

@@ -17,7 +17,7 @@ PROVE_GATEWAY = "    proof: [gateway]\n"
 
 @pytest.fixture(autouse=True)
 def _falling_is_the_story(allow: Callable[..., None]) -> None:
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
 
 
 def assert_taken_back(world: World, machine: Machine, boot: Outcome) -> None:

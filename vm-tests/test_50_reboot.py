@@ -104,7 +104,7 @@ def test_assignment_outlives_the_mode(world: World, seeded: Seeded, mode: str) -
 
 def test_reset_mode_forgets(world: World, seeded: Seeded, allow: Callable[..., None]) -> None:
     """After a boot in reset mode there is nothing to fall back to but DHCP."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
     seeded.server.stop()
     seeded.reboot("homeport.mode=reset")
     assert not seeded.machine.exists("/var/lib/homeport/assigned.yaml")
@@ -130,7 +130,7 @@ def test_reset_on_a_running_machine(
     world: World, seeded: Seeded, allow: Callable[..., None]
 ) -> None:
     """`homeport reset` forgets ours and only ours: DHCP at once, and after a reboot with no server."""
-    allow("falling back")
+    allow("falling back", "Failed with result", "Failed to start")
     machine = seeded.machine
     seeded.server.stop()
     theirs = _foreign_profile("eth7")
