@@ -161,7 +161,7 @@ def _check_fields(word: str) -> None:
 def _web_address(word: str, wanted: str) -> str:
     scheme, separator, rest = word.partition("://")
     host = rest.partition("/")[0].partition("?")[0].rpartition("@")[2]
-    if scheme.lower() not in ("http", "https") or not separator or not host.strip(":"):
+    if scheme.lower() not in ("http", "https") or not separator or host[:1] in ("", ":"):
         raise ValueError(wanted)
     if any(character.isspace() for character in word):
         raise ValueError(f"{wanted}, without blanks")

@@ -17,7 +17,6 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from homeport.core import cmdline as kernel
-from homeport.errors import SettingsError, UsageError
 from homeport.option_values import (
     for_people,
     one_of,
@@ -199,14 +198,17 @@ def read_settings(root: str | os.PathLike[str] = "/", cmdline: str = "",
                 faults.append(f"{where}: {for_people(' '.join(texts)) or 'nothing'!r} is not a value for "
                               f"{option.name}; it must be {wanted}")
     if faults and not lenient:
+        from homeport.errors import SettingsError
         raise SettingsError("Cannot use the settings: " + "; ".join(faults),
                             "correct them there; homeport.conf(5) lists all options")
-    values.update(_read_flags(flags or {}, origins))
+    if flags:
+        values.update(_read_flags(flags, origins))
     return Settings(values, origins=origins, warnings=[
         *warnings, *(f"{fault}, going on without it" for fault in faults)])
 
 
 def _read_flags(flags: Mapping[str, str], origins: dict[str, str]) -> Iterator[tuple[str, Any]]:
+    from homeport.errors import UsageError
     for name, text in flags.items():
         option = _find(name)
         if option is None:

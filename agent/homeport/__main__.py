@@ -1,0 +1,19 @@
+"""`python3 -m homeport`, and what the zipapp starts."""
+
+from __future__ import annotations
+
+import sys
+
+
+def main() -> int:
+    # The unit's own command line, and nothing else: the boot on which nothing has changed.
+    if sys.argv[1:] in (["boot"], ["boot", "--stage", "host"], ["boot", "--stage=host"]):
+        from homeport.fastpath import still_in_force
+        if still_in_force():
+            return 0
+    from homeport import cli
+    return cli.main(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The story of one boot, and the ladder under it.
+
+This is the only module that knows both the pure core and the hands on the machine. `boot` reads like the
+list in design.md, section 2: a line a step; "nothing to do" is decided inside a step.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable
+
+from homeport import fallback, persist, steps
+from homeport.core.facts import Mode
+from homeport.core.plan import Plan
+from homeport.errors import HomeportError, PersistError, SourceError
+from homeport.machine import Machine
+from homeport.sources import Reply
+from homeport.transaction import Transaction, recover
+
+log = logging.getLogger(__name__)
+
+
+def boot(machine: Machine) -> None:
+    """One boot, from facts to report. What goes wrong is in the report, never raised."""
+    steps.read_facts(machine)
+    steps.identify(machine)
+    climb(machine, LADDER if machine.facts.mode in WITH_ASSIGNMENT else LADDER_ON_DHCP)
+    forgive(machine)
+    steps.report(machine)
+
+
+def assigned(machine: Machine) -> None:
+    """The configuration that this machine is assigned now."""
+    keep(machine, steps.fetch(machine))
+
+
+def last_known_good(machine: Machine) -> None:
+    """The newest one that was proven on this machine."""
+    keep(machine, steps.recall(machine))
+
+
+def seed(machine: Machine) -> None:
+    """A document baked into the image. It is not persisted: a seed is where one starts, each time."""
+    reply = steps.read_seed(machine)
+    put_in_force(machine, steps.make_plan(machine, steps.understand(machine, reply)), reply)
+
+
+def keep(machine: Machine, reply: Reply) -> None:
+    """Put a document in force and on disk."""
+    plan = steps.make_plan(machine, steps.understand(machine, reply))
+    put_in_force(machine, plan, reply)
+    persist.persist(machine, plan, reply)
+
+
+def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
+    """Apply, compare, prove; committed only if all of it holds, else everything is as before."""
+    if plan.in_force:
+        return
+    with Transaction(machine, plan) as transaction:
+        steps.apply(machine, transaction)
+        steps.compare(machine, transaction)
+        steps.prove(machine, plan, reply)
+        persist.check(machine, plan)
+    machine.report.changed = True
+
+
+Rung = tuple[str, Callable[[Machine], None]]
+
+LADDER: tuple[Rung, ...] = (
+    ("assigned", assigned),
+    ("last-known-good", last_known_good),
+    ("seed", seed),
+    ("left-as-found", fallback.left_as_found),
+    ("dhcp", fallback.dhcp),
+)
+
+# Recovery, reset and live: nothing but DHCP, and no server needed for it.
+LADDER_ON_DHCP: tuple[Rung, ...] = (("dhcp", fallback.dhcp_by_mode),)
+
+# On a running machine: what is in force is kept, and no seed or DHCP is put in its place.
+LADDER_OF_REFRESH: tuple[Rung, ...] = LADDER[:2] + (LADDER[3],)
+
+WITH_ASSIGNMENT = (Mode.ACTIVE, Mode.PASSIVE)
+
+
+def climb(machine: Machine, ladder: tuple[Rung, ...]) -> None:
+    """Down the ladder until a rung holds; each that does not is one line with its reason."""
+    report = machine.report
+    for name, rung in ladder:
+        try:
+            recover(machine)
+            rung(machine)
+        except PersistError as error:
+            report.blemish(error)
+            log.error("%s", error)
+        except HomeportError as error:
+            report.fell(name, error)
+            log.warning("%s, falling back", error)
+            continue
+        report.reached(name)
+        return
+    report.reached("left-as-found")
+
+
+def refresh(machine: Machine) -> None:
+    """Ask again, and apply only a change; what is in force stays if anything is wrong with the new."""
+    steps.read_facts(machine)
+    steps.identify(machine)
+    if machine.facts.mode in WITH_ASSIGNMENT:
+        climb(machine, LADDER_OF_REFRESH)
+        forgive(machine)
+        steps.report(machine)
+
+
+def apply_now(machine: Machine, reply: Reply) -> None:
+    """`homeport apply`: this document, now, as if it had been assigned."""
+    steps.read_facts(machine)
+    steps.identify(machine)
+    machine.report.source = reply.label
+    climb(machine, (("assigned", lambda _: keep(machine, reply)), *LADDER_OF_REFRESH[1:]))
+    steps.report(machine)
+
+
+def forgive(machine: Machine) -> None:
+    """A source that gave nothing is no failure while what it once assigned is in force."""
+    if machine.report.rung == "last-known-good" and machine.report.exit == SourceError.status:
+        machine.report.exit = os.EX_OK

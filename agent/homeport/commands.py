@@ -1,0 +1,234 @@
+"""The verbs of the command line: each prepares a machine, lets the story act on it, and tells the outcome.
+
+Nothing here decides what a configuration means or what happens when it fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from homeport.core.complaint import Complaint
+from homeport.errors import NotAllowed, UsageError
+
+if TYPE_CHECKING:
+    from homeport.machine import Machine
+
+# A refresh that comes so soon after this boot's own fetch would only ask the same again, in seconds.
+FRESH = 300
+
+
+def boot(arguments: argparse.Namespace) -> int:
+    from homeport import boot as story
+    with a_machine(arguments) as machine:
+        machine.dry_run = arguments.dry_run
+        story.boot(machine)
+        if arguments.dry_run:
+            print("\n".join(machine.report.plan) or machine.report.line())
+        return machine.report.exit
+
+
+def identify(arguments: argparse.Namespace) -> int:
+    from homeport import steps
+    from homeport.core.nicmatch import describe
+    from homeport.report import show_table
+    with a_machine(arguments, root_needed=False) as machine:
+        steps.read_facts(machine)
+        steps.identify(machine)
+        who, facts = machine.identity, machine.facts
+        assert who is not None
+        if arguments.json:
+            print_json({
+                "kind": who.kind, "value": who.value, "provenance": who.provenance, "rejected": list(who.rejected),
+                "fields": dict(who.fields), "mode": facts.mode, "mode_reason": facts.mode_reason,
+                "nics": [vars(nic) for nic in facts.nics]})
+            return os.EX_OK if who.value else os.EX_UNAVAILABLE
+        rows = [("identity:", f"{who.kind} {who.value}".strip()), ("known from:", who.provenance or "-")]
+        rows += [("not used:", reason) for reason in who.rejected]
+        rows += [(f"{name}:", value) for name, value in sorted(who.fields.items())]
+        rows += [("mode:", f"{facts.mode} ({facts.mode_reason})")]
+        rows += [("NIC:", describe(nic)) for nic in facts.nics if not nic.virtual]
+        print(show_table(rows))
+        return os.EX_OK if who.value else os.EX_UNAVAILABLE
+
+
+def fetch(arguments: argparse.Namespace) -> int:
+    from homeport import steps
+    from homeport.core.secrets import mask_document
+    with a_machine(arguments) as machine:
+        steps.read_facts(machine)
+        steps.identify(machine)
+        reply = steps.fetch(machine)
+        sys.stdout.buffer.write(reply.data if arguments.raw else mask_document(reply.data).encode())
+        return os.EX_OK
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Every file, every complaint; the status of the worst."""
+    results = [(name, *check_document(read_input(name), arguments.allow_dispatch)) for name in arguments.files]
+    if arguments.json:
+        print_json([{"file": name, "valid": not complaints, "pending": pending,
+                     "complaints": [item.as_json() for item in complaints]} for name, complaints, pending in results])
+    else:
+        for name, complaints, pending in results:
+            if complaints:
+                print(f"{name}: {len(complaints)} complaint{'s' * (len(complaints) != 1)}")
+                print_complaints(complaints)
+            else:
+                print(f"{name}: " + (f"pending: {pending}" if pending else "good"))
+    if any(complaints for _, complaints, _ in results):
+        return os.EX_DATAERR
+    return os.EX_UNAVAILABLE if any(pending for _, _, pending in results) else os.EX_OK
+
+
+def check_document(data: bytes, allow_dispatch: bool) -> tuple[Sequence[Complaint], str]:
+    """The complaints about a document, and what it still waits for."""
+    from homeport.core import document
+    from homeport.core.placeholders import describe_open
+    findings = document.check_document(data, allow_dispatch=allow_dispatch)
+    if not findings.open or findings.complaints:
+        return findings.complaints, ""
+    return (), describe_open(findings.open, {})[0]
+
+
+def render(arguments: argparse.Namespace) -> int:
+    from homeport import rendering
+    files = rendering.render(
+        read_input(arguments.file), root=arguments.root,
+        addresses=dict(pair("--ip", text, "NAME=ADDRESS") for text in arguments.ip),
+        macs=dict(pair("--nic", text, "NAME=MAC") for text in arguments.nic))
+    if arguments.output is None:
+        print("\n".join(f"# {name}\n{text}" for name, text in files.items()), end="")
+        return os.EX_OK
+    for name, text in files.items():
+        path = arguments.output / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600)
+        path.write_text(text, encoding="utf-8")
+        print(path)
+    return os.EX_OK
+
+
+def apply(arguments: argparse.Namespace) -> int:
+    from homeport import boot as story
+    from homeport.sources import Reply
+    data = read_input(arguments.file)
+    with a_machine(arguments) as machine:
+        name = "standard input" if arguments.file == "-" else os.path.abspath(arguments.file)
+        story.apply_now(machine, Reply(data=data, source="file", url=name))
+        print(f"homeport: {machine.report.line()}")
+        print_complaints(machine.report.complaints)
+        return machine.report.exit
+
+
+def refresh(arguments: argparse.Namespace) -> int:
+    from homeport import boot as story
+    with a_machine(arguments) as machine:
+        before = machine.store.read_status() or {}
+        if arguments.if_due and before.get("fetched") and time.time() - before.get("finished", 0) < FRESH:
+            print("homeport: this boot has just asked its source; nothing to do")
+            return os.EX_OK
+        story.refresh(machine)
+        return machine.report.exit
+
+
+def status(arguments: argparse.Namespace) -> int:
+    from homeport.host.store import Store
+    from homeport.report import show_status
+    found = Store(arguments.root).read_status()
+    if found is None:
+        if arguments.json:
+            print_json({"rung": "", "reason": "homeport has not run in this boot", "exit": os.EX_UNAVAILABLE})
+        else:
+            print("homeport has not run in this boot\nwhat to do:  systemctl status homeport; journalctl -b -u homeport")
+        return os.EX_UNAVAILABLE
+    if arguments.json:
+        print_json(found)
+    else:
+        print(show_status(found))
+    return int(found.get("exit", os.EX_SOFTWARE))
+
+
+def reset(arguments: argparse.Namespace) -> int:
+    from homeport import fallback
+    if not arguments.yes:
+        if not sys.stdin.isatty():
+            raise UsageError("reset forgets the assignment of this machine", "say --yes where nobody can be asked")
+        print("This machine forgets its assignment and goes back to DHCP, now and at the next boot.")
+        if input("Go on? [y/N] ").strip().lower() not in ("y", "yes"):
+            print("Nothing was changed.")
+            return os.EX_OK
+    with a_machine(arguments) as machine:
+        fallback.reset_now(machine)
+        print(f"homeport: {machine.report.line()}")
+        return machine.report.exit
+
+
+def version(arguments: argparse.Namespace) -> int:
+    from homeport.version import COMMIT, VERSION
+    print(f"homeport {VERSION} ({COMMIT})")
+    return os.EX_OK
+
+
+@contextmanager
+def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterator[Machine]:
+    """The machine that the command line speaks of, with its settings read and its journal open."""
+    from homeport.core.facts import Stage
+    from homeport.host import journal, notify
+    from homeport.host.facts import read_boot_id, read_cmdline
+    from homeport.host.store import Store
+    from homeport.machine import Machine
+    from homeport.report import Report
+    from homeport.settings import read_settings
+    from homeport.version import VERSION
+
+    if root_needed and os.geteuid() != 0:
+        raise NotAllowed(f"homeport {arguments.verb} needs root", "run it with sudo")
+    root = arguments.root
+    flags = {name.removeprefix("setting:"): value for name, value in vars(arguments).items()
+             if name.startswith("setting:") and value is not None}
+    settings = read_settings(root, read_cmdline(root), flags)
+    journal.set_up(level="debug" if arguments.debug else settings.log_level)
+    stage = Stage(getattr(arguments, "stage", "host"))
+    report = Report(stage=stage, boot_id=read_boot_id(root), version=VERSION, status_line=notify.status)
+    machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report)
+    try:
+        yield machine
+    finally:
+        machine.close()
+
+
+def read_input(name: str) -> bytes:
+    """The bytes of a file or of standard input, a little more than a document may have."""
+    from homeport.core.document import LIMIT
+    try:
+        if name == "-":
+            return sys.stdin.buffer.read(LIMIT + 1)
+        with open(name, "rb") as file:
+            return file.read(LIMIT + 1)
+    except OSError as error:
+        raise UsageError(f"cannot read {name}: {error.strerror}") from error
+
+
+def pair(flag: str, text: str, form: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not (name and equals and value):
+        raise UsageError(f"{flag} {text}: not of the form {form}")
+    return name, value
+
+
+def print_json(value: Any) -> None:
+    print(json.dumps(value, indent=1, default=str))
+
+
+def print_complaints(complaints: Sequence[Complaint]) -> None:
+    """As a table on a terminal, one a line elsewhere."""
+    from homeport.core.render_complaints import as_lines, as_table
+    if complaints:
+        print(as_table(complaints) if sys.stdout.isatty() else "\n".join(as_lines(complaints)))

@@ -1,0 +1,56 @@
+"""What will change, decided before anything does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from homeport.core.complaint import Complaint
+from homeport.core.document import Assignment
+from homeport.core.facts import Nic
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The desired state of *this* machine and how it differs from the current one.
+
+    `desired` has every NIC by kernel name; `nics` are the physical ones among its interfaces. `changes`
+    are the differences from what is in force; `foreign` the interfaces whose active profile is not ours:
+    they need a new profile even if nothing else differs. `override` is set if one of those belongs to
+    somebody who will want it back: nmstate must then make new profiles instead of editing theirs.
+    """
+
+    assignment: Assignment
+    desired: Mapping[str, Any]
+    names: Mapping[str, str] = field(default_factory=dict)
+    nics: Mapping[str, Nic] = field(default_factory=dict)
+    changes: tuple[Complaint, ...] = ()
+    foreign: tuple[str, ...] = ()
+    override: bool = False
+    persisted: bool = False
+
+    @property
+    def in_force(self) -> bool:
+        """Whether the current state is the desired one, by profiles of ours."""
+        return not self.changes and not self.foreign
+
+    @property
+    def interfaces(self) -> tuple[str, ...]:
+        """The kernel names of the interfaces that the desired state wants to exist."""
+        return tuple(interface["name"] for interface in self.desired.get("interfaces", ())
+                     if interface.get("state", "up") not in ("absent", "ignore"))
+
+    @property
+    def has_dns(self) -> bool:
+        """Whether the desired state names servers or domains: then they count, and nothing older beside them."""
+        config = (self.desired.get("dns-resolver") or {}).get("config") or {}
+        return any(config.get(key) for key in ("server", "search", "options"))
+
+    def lines(self) -> list[str]:
+        """The plan as `--dry-run` prints it."""
+        if self.in_force:
+            return ["nothing to apply: the desired state is in force"
+                    + ("" if self.persisted else ", but its keyfiles must be written")]
+        return [*(f"change {change.path}: {change.found}; {change.wanted}" for change in self.changes),
+                *(f"new profile for {name}" for name in self.foreign)]

@@ -1,0 +1,82 @@
+"""Whose profile an interface runs on: ours, the image's bootstrap, an administrator's, or none.
+
+Knows NetworkManager's devices and profiles and our manifest. Changes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.host.networkmanager import Device, Manager, Profile
+from homeport.host.store import Manifest
+
+# The id of the profile that the image ships: bootstrap, recovery and reset are this one (design.md, 2.2).
+BOOTSTRAP = "homeport-bootstrap"
+
+# Loopback and link-local: nobody is reached through them from elsewhere.
+LOCAL = ("127.", "169.254.", "fe80:", "::1/")
+
+RUN_FOLDER = "/run/NetworkManager/system-connections/"
+
+
+@dataclass(frozen=True)
+class Ownership:
+    """The wanted interfaces whose active profile is not ours, and whether one of those is a stranger's.
+
+    A stranger's profile must come back as it was when ours goes, so nmstate may not edit it. The bootstrap
+    profile serves every NIC at once (`multi-connect`): nmstate leaves it alone by itself.
+    """
+
+    foreign: tuple[str, ...]
+    strangers: bool
+
+
+def whose(manager: Manager, manifest: Manifest, config: Mapping[str, Any]) -> Ownership:
+    devices = {device.interface: device for device in manager.devices()}
+    foreign, strangers = [], False
+    for interface in config.get("interfaces", ()):
+        if interface.get("state", "up") != "up":
+            continue
+        device = devices.get(interface["name"])
+        if device is not None and device.profile in manifest.uuids:
+            continue
+        foreign.append(interface["name"])
+        strangers |= device is not None and bool(device.profile) and device.profile_id != BOOTSTRAP
+    return Ownership(tuple(foreign), strangers)
+
+
+def bootstrap(manager: Manager) -> Profile | None:
+    return next((profile for profile in manager.profiles() if profile.id == BOOTSTRAP), None)
+
+
+def standing(manager: Manager) -> list[Device]:
+    """Devices that carry an address by a profile that is not the bootstrap: somebody's configuration."""
+    return [device for device in manager.devices()
+            if device.profile and device.profile_id not in (BOOTSTRAP, "lo") and usable(device)]
+
+
+def usable(device: Device) -> bool:
+    """Whether the device is up with an address that reaches beyond its own link."""
+    return device.interface != "lo" and any(
+        not address.startswith(LOCAL) for address in device.addresses)
+
+
+def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str],
+                  before: Iterable[str]) -> list[Profile]:
+    """The profiles that make up what is in force for the `wanted` interfaces.
+
+    Those that are active on them; for one that is down, the profile that names it; and what came into
+    memory with the apply and has no device of its own (an Open vSwitch port, a peer). `before` are the
+    UUIDs that were in memory already. What NetworkManager only mirrors (`lo`) is nobody's.
+    """
+    names, known = set(wanted), set(before)
+    profiles = [profile for profile in profiles if not profile.external]
+    active = {device.profile for device in devices if device.interface in names}
+    covered = {device.interface for device in devices if device.interface in names and device.profile}
+    return [profile for profile in profiles
+            if profile.uuid in active
+            or (profile.interface_name in names - covered and profile.filename.startswith(RUN_FOLDER))
+            or (profile.filename.startswith(RUN_FOLDER) and profile.uuid not in known
+                and profile.interface_name not in names)]

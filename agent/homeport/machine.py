@@ -1,0 +1,54 @@
+"""The machine that one run of homeport works on: where its root is, what was read, what it is told with.
+
+Knows how to open the doors once and hand them round. Decides nothing; `boot.py` does.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeport.core.facts import Facts, Stage
+from homeport.core.identity import Identity
+from homeport.host.store import Store
+from homeport.report import Report
+from homeport.settings import Settings
+
+if TYPE_CHECKING:
+    from homeport.host.networkmanager import Manager
+
+
+@dataclass
+class Machine:
+    """One run's workplace. Times are `time.monotonic()` seconds."""
+
+    root: Path
+    settings: Settings
+    stage: Stage
+    store: Store
+    report: Report
+    facts: Facts = Facts()
+    identity: Identity | None = None
+    started: float = field(default_factory=time.monotonic)
+    dry_run: bool = False
+    _manager: Manager | None = None
+
+    @property
+    def manager(self) -> Manager:
+        """NetworkManager on the system bus, opened when first needed.
+
+        Raises ApplyError if it doesn't answer in time.
+        """
+        if self._manager is None:
+            from homeport.host.networkmanager import Manager
+            manager = Manager()
+            manager.wait_ready(time.monotonic() + self.settings.nm_wait)
+            self._manager = manager
+        return self._manager
+
+    def close(self) -> None:
+        if self._manager is not None:
+            self._manager.close()
+            self._manager = None

@@ -1,0 +1,70 @@
+"""A document rendered offline: the desired state, and the keyfiles that a machine would keep.
+
+Works on any machine, without root and without NetworkManager. NICs are those that the command line
+names, or what the document itself says of them; nothing of the machine it runs on is looked at, but the
+machine id of `root`, from which the profiles' UUIDs are made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from homeport.core.document import Address, understand_document
+from homeport.core.facts import Nic
+from homeport.core.keyfile import check_untrusted, file_name, own_profiles, parse, stable_uuid
+from homeport.core.mac import normalise_mac
+from homeport.core.nics import resolve
+from homeport.errors import DocumentError, UsageError
+from homeport.host import nmstatectl
+from homeport.host.facts import read_machine_id
+
+DESIRED = "desired-state.yaml"
+
+
+def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mapping[str, str]) -> dict[str, str]:
+    """File name -> text. Raises DocumentError, Pending (a placeholder stays open), UsageError."""
+    import yaml
+    assignment = understand_document(
+        data, addresses={name: address(name, text) for name, text in addresses.items()})
+    resolved = resolve(assignment.config, [nic(name, text) for name, text in macs.items()], offline=True)
+    if resolved.complaints:
+        raise DocumentError(resolved.complaints)
+    text = yaml.safe_dump(resolved.config, sort_keys=False, allow_unicode=True)
+    return {DESIRED: text} | render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
+
+
+def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:
+    """What `nmstatectl gc` makes of the desired state, checked as a stranger's text and made ours."""
+    machine_id = read_machine_id(root)
+    texts: dict[str, str] = {}
+    complaints = []
+    for name, text in nmstatectl.gc(config):
+        complaints += check_untrusted(text, file_name=name)
+        if not complaints:
+            profile = parse(text)
+            texts[profile.get("connection", "interface-name") or profile.get("connection", "id") or name] = text
+    if complaints:
+        raise DocumentError(complaints, "nmstatectl made text of this document that is not safe to write")
+    uuids = {name: stable_uuid(machine_id, name) for name in texts}
+    keyfiles = own_profiles(texts, uuids=uuids, nics=tuple(nics.values()), tags={"revision": revision})
+    return {file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}
+
+
+def address(name: str, text: str) -> Address:
+    """`192.0.2.1`, or `192.0.2.1/24`."""
+    import ipaddress
+    try:
+        interface = ipaddress.ip_interface(text)
+    except ValueError as error:
+        raise UsageError(f"--ip {name}={text}: {error}") from error
+    return Address(str(interface.ip), interface.network.prefixlen if "/" in text else None)
+
+
+def nic(name: str, text: str) -> Nic:
+    try:
+        mac = normalise_mac(text)
+    except ValueError as error:
+        raise UsageError(f"--nic {name}={text}: {error}") from error
+    return Nic(name=name, mac=mac, permanent_mac=mac)

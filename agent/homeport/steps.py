@@ -1,0 +1,195 @@
+"""The steps of the story, each one line in the journal and one row of `homeport status`.
+
+Each knows the machine and the pure core, does its one thing, and says what came of it; what happens
+when it fails is for the ladder in `boot.py` to decide.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+
+from homeport import sources
+from homeport.core import document, identity
+from homeport.core.compare import differences
+from homeport.core.document import Assignment
+from homeport.core.facts import Stage
+from homeport.core.identity import Identity
+from homeport.core.nics import Resolved, resolve
+from homeport.core.plan import Plan
+from homeport.core.proof import Target
+from homeport.errors import DocumentError, HomeportError, NoAssignment
+from homeport.host import facts, journal, nics, nmstatectl, profiles, proof
+from homeport.host.store import Manifest
+from homeport.machine import Machine
+from homeport.sources import Reply
+from homeport.transaction import Transaction
+
+log = logging.getLogger(__name__)
+
+
+def read_facts(machine: Machine) -> None:
+    """1. What this machine says of itself."""
+    with machine.report.step("facts") as notes:
+        machine.facts = found = facts.read_facts(machine.settings, machine.stage, machine.root)
+        machine.report.mode, machine.report.mode_reason = found.mode, found.mode_reason
+        links = [nic.name + " (virtual)" * nic.virtual for nic in found.nics if nic.name != "lo"]
+        notes.append(f"mode {found.mode}; {', '.join(links) or 'no NIC'}")
+        notes += found.notes
+
+
+def identify(machine: Machine) -> None:
+    """2. Who it is, and how we know. A machine without identity goes on: not every source asks for one."""
+    with machine.report.step("identify") as notes:
+        who = identity.identify(
+            machine.facts, order=machine.settings.identity_order, override=machine.settings.identity)
+        machine.identity = who
+        machine.report.identity = {"kind": who.kind, "value": who.value, "provenance": who.provenance}
+        notes.append(f"{who.kind} {who.value}".strip())
+        notes += who.rejected
+
+
+def fetch(machine: Machine) -> Reply:
+    """5. What this machine is assigned. Raises a SourceError if no source says.
+
+    A source that says "as before" gives the document that is kept.
+    """
+    settings, report = machine.settings, machine.report
+    limit = settings.initrd_deadline if machine.stage is Stage.INITRD else settings.deadline
+    known = machine.store.read_manifest() if machine.store.read_assigned() else Manifest()
+    with report.step("fetch") as notes:
+        reply = sources.fetch(
+            settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
+            deadline=machine.started + limit, floor=known.proven_at,
+            progress=lambda text: log.info("%s", text))
+        report.fetched = True
+        if reply.not_modified:
+            reply = recall(machine, not_modified=True)
+        report.source = reply.label
+        notes.append(f"{len(reply.data)} bytes from {reply.label}")
+        log.info("assignment from %s", reply.label)
+        return reply
+
+
+def recall(machine: Machine, *, not_modified: bool = False) -> Reply:
+    """The last-known-good document, as if it had just arrived. Raises NoAssignment if there is none."""
+    data, manifest = machine.store.read_assigned(), machine.store.read_manifest()
+    if data is None:
+        raise NoAssignment("nothing was ever proven on this machine", "it keeps what it is assigned once that works")
+    return Reply(data=data, source=manifest.source, url=manifest.url, etag=manifest.etag,
+                 content_type=manifest.content_type, over_network=not_modified, not_modified=not_modified)
+
+
+def read_seed(machine: Machine) -> Reply:
+    """A local document of the image. Raises NoAssignment if there is none."""
+    with machine.report.step("seed") as notes:
+        reply = sources.read_seed(machine.settings, root=machine.root)
+        machine.report.source = reply.label
+        notes.append(reply.label)
+        return reply
+
+
+def understand(machine: Machine, reply: Reply) -> Assignment:
+    """6. The assignment in the document; raises DocumentError with every complaint, or Pending."""
+    with machine.report.step("understand") as notes:
+        assignment = document.understand_document(
+            reply.data, machine=machine.identity.match_facts if machine.identity else {},
+            content_type=reply.content_type, allow_dispatch=machine.settings.allow_dispatch)
+        machine.report.revision = assignment.revision
+        notes.append(f"revision {assignment.revision}")
+        return assignment
+
+
+def make_plan(machine: Machine, assignment: Assignment) -> Plan:
+    """7. What will change on this machine, and that it can be done; nothing has changed yet."""
+    with machine.report.step("plan") as notes:
+        resolved = find_nics(machine, assignment)
+        notes += resolved.notes
+        ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
+        plan = Plan(
+            assignment=assignment, desired=resolved.config, names=resolved.names, nics=resolved.nics,
+            changes=tuple(differences(resolved.config, nmstatectl.show(), thorough=True)),
+            foreign=ownership.foreign, override=ownership.strangers)
+        machine.report.plan = plan.lines()
+        notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
+        return plan
+
+
+def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
+    """Every NIC of the document on this machine, waiting a bounded time for those that are not there yet.
+
+    Raises DocumentError that names the candidates if one stays away.
+    """
+    end = time.monotonic() + machine.settings.nic_wait
+    resolved = resolve(assignment.config, machine.facts.nics)
+    if resolved.missing:
+        log.info("waiting for %s (%d s at most)", ", ".join(resolved.missing), machine.settings.nic_wait)
+    while resolved.missing and nics.wait_for_change(end):
+        resolved = resolve(assignment.config, nics.read_nics(machine.root))
+    if resolved.complaints:
+        raise DocumentError(resolved.complaints)
+    return resolved
+
+
+def apply(machine: Machine, transaction: Transaction) -> None:
+    """8. The desired state, in memory, under a checkpoint."""
+    with machine.report.step("apply"):
+        log.info("applying revision %s", machine.report.revision)
+        transaction.apply()
+
+
+def compare(machine: Machine, transaction: Transaction) -> None:
+    """9a. What is in force is what was desired, and every address passed duplicate address detection."""
+    with machine.report.step("compare"):
+        transaction.settle()
+
+
+def prove(machine: Machine, plan: Plan, reply: Reply | None) -> None:
+    """9b. What must be reachable is reached, through the new configuration. Raises ProofError."""
+    with machine.report.step("prove") as notes:
+        targets: Sequence[Target] = plan.assignment.proof or ()
+        evidence = proof.prove(
+            targets, desired=plan.desired, source_url=reply.target if reply and reply.over_network else "",
+            deadline=time.monotonic() + machine.settings.proof_timeout)
+        machine.report.proof = [str(item) for item in evidence]
+        notes.append(", ".join(machine.report.proof))
+
+
+def report(machine: Machine) -> None:
+    """12. The status file, one journal line that monitoring can find, and the server if it asked."""
+    outcome = machine.report
+    if not machine.dry_run:
+        look_round(machine)
+    outcome.finished = time.time()
+    journal.result(outcome)
+    if machine.dry_run:
+        return
+    try:
+        machine.store.write_status(outcome.as_json())
+    except OSError as error:
+        log.warning("Cannot write the status file: %s; the journal has it all", error)
+    if machine.settings.report:
+        tell_server(machine)
+
+
+def look_round(machine: Machine) -> None:
+    """The addresses and keyfiles as they are now, for whoever reads the status."""
+    try:
+        machine.report.addresses = addresses_now(machine)
+    except HomeportError as error:
+        log.debug("cannot list addresses: %s", error)
+    machine.report.keyfiles = [f"/{file.path}" for file in machine.store.read_manifest().keyfiles]
+
+
+def addresses_now(machine: Machine) -> list[str]:
+    return [f"{device.interface} {address}" for device in machine.manager.devices() if device.interface != "lo"
+            for address in device.addresses]
+
+
+def tell_server(machine: Machine) -> None:
+    """Post the outcome; a server that doesn't take it is no reason to fail."""
+    try:
+        sources.post_report(machine.settings, machine.identity, machine.report.as_json())
+    except HomeportError as error:
+        log.warning("Cannot post the outcome: %s; it is in the status file", error)
