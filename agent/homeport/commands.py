@@ -146,7 +146,8 @@ def status(arguments: argparse.Namespace) -> int:
         if arguments.json:
             print_json({"rung": "", "reason": "homeport has not run in this boot", "exit": os.EX_UNAVAILABLE})
         else:
-            print("homeport has not run in this boot\nwhat to do:  systemctl status homeport; journalctl -b -u homeport")
+            print("homeport has not run in this boot")
+            print("what to do:  systemctl status homeport; journalctl -b -u homeport")
         return os.EX_UNAVAILABLE
     if arguments.json:
         print_json(found)

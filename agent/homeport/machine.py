@@ -29,7 +29,7 @@ class Machine:
     stage: Stage
     store: Store
     report: Report
-    facts: Facts = Facts()
+    facts: Facts = field(default_factory=Facts)
     identity: Identity | None = None
     started: float = field(default_factory=time.monotonic)
     dry_run: bool = False

@@ -133,13 +133,13 @@ def show_status(status: Mapping[str, Any]) -> str:
     """The status file as a person reads it: what stands, why, since when, and what to do next."""
     identity = status.get("identity") or {}
     rows = [
-        ("network", {0: "as it should be"}.get(status.get("exit", 70), f"NOT as it should be (exit {status.get('exit')})")),
+        ("network", "as it should be" if status.get("exit") == 0 else f"NOT as it should be (exit {status.get('exit')})"),
         ("rung", status.get("rung", "")),
         ("reason", status.get("reason", "")),
         ("what to do", status.get("hint", "")),
         ("mode", _with(status.get("mode", ""), status.get("mode_reason", ""))),
-        ("identity", _with(f"{identity.get('kind', 'none')} {identity.get('value', '')}".strip(), identity.get("provenance", ""))),
-        ("source", _with(status.get("source", ""), "fetched in this boot" if status.get("fetched") else "not asked in this boot")),
+        ("identity", _with(f"{identity.get('kind', 'none')} {identity.get('value', '')}", identity.get("provenance", ""))),
+        ("source", _with(status.get("source", ""), "asked in this boot" if status.get("fetched") else "not asked yet")),
         ("revision", status.get("revision", "")),
         ("addresses", "\n".join(status.get("addresses", []))),
         ("keyfiles", "\n".join(status.get("keyfiles", []))),
@@ -179,4 +179,5 @@ def _when(status: Mapping[str, Any]) -> str:
 def show_table(rows: Sequence[Sequence[str]]) -> str:
     """Left-aligned columns, two spaces apart."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))] if rows else []
-    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+    lines = ("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows)
+    return "\n".join(line.rstrip() for line in lines)
