@@ -2,11 +2,11 @@
 # shellcheck shell=bash disable=SC2154  # $top, $parts come from tools/setup
 
 # Not the first python3 in PATH: that may be of another version, without Debian's python3-systemd.
-readonly python=/usr/bin/python3
+readonly debian_python=/usr/bin/python3
 
 # The version tells 3.11 from 3.13, whose wheels differ; a venv links to the interpreter that made it.
 key_venv() {
-    key_of "$("$python" --version 2>&1)" "$(uname -m)" -- "$parts/venv.sh" "$top/tools/requirements.txt"
+    key_of "$("$debian_python" --version 2>&1)" "$(uname -m)" -- "$parts/venv.sh" "$top/tools/requirements.txt"
 }
 
 packages_venv() {
@@ -20,7 +20,7 @@ time_venv() { echo "half a minute"; }
 
 make_venv() {
     local folder=$2 final=$3 script packages
-    "$python" -m venv "$folder"
+    "$debian_python" -m venv "$folder"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --only-binary :all: \
         --require-hashes -r "$top/tools/requirements.txt"
     # systemd-python is a C extension that PyPI has only as source. Debian's is built for this interpreter; a link
