@@ -133,12 +133,12 @@ def show_status(status: Mapping[str, Any]) -> str:
     """The status file as a person reads it: what stands, why, since when, and what to do next."""
     identity = status.get("identity") or {}
     rows = [
-        ("network", "as it should be" if status.get("exit") == 0 else f"NOT as it should be (exit {status.get('exit')})"),
+        ("network", "as it should be" if status.get("exit") == 0 else f"NOT as it should (exit {status.get('exit')})"),
         ("rung", status.get("rung", "")),
         ("reason", status.get("reason", "")),
         ("what to do", status.get("hint", "")),
         ("mode", _with(status.get("mode", ""), status.get("mode_reason", ""))),
-        ("identity", _with(f"{identity.get('kind', 'none')} {identity.get('value', '')}", identity.get("provenance", ""))),
+        ("identity", _with(f"{identity.get('kind')} {identity.get('value')}", identity.get("provenance", ""))),
         ("source", _with(status.get("source", ""), "asked in this boot" if status.get("fetched") else "not asked yet")),
         ("revision", status.get("revision", "")),
         ("addresses", "\n".join(status.get("addresses", []))),

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from homeport import sources
 from homeport.core import document, identity
@@ -140,20 +141,46 @@ def apply(machine: Machine, transaction: Transaction) -> None:
 
 
 def compare(machine: Machine, transaction: Transaction) -> None:
-    """9a. What is in force is what was desired, and every address passed duplicate address detection."""
-    with machine.report.step("compare"):
+    """9a. Every address passed duplicate address detection, and what is in force is what was desired.
+
+    Raises ProofError or ApplyError.
+    """
+    with machine.report.step("compare") as notes:
+        machine.report.proof = []
+        with recorded(machine, notes) as evidence:
+            evidence += proof.prove_addresses(
+                transaction.plan.desired, deadline=time.monotonic() + machine.settings.proof_timeout)
         transaction.settle()
 
 
-def prove(machine: Machine, plan: Plan, reply: Reply | None) -> None:
+def prove(machine: Machine, plan: Plan, reply: Reply) -> None:
     """9b. What must be reachable is reached, through the new configuration. Raises ProofError."""
     with machine.report.step("prove") as notes:
         targets: Sequence[Target] = plan.assignment.proof or ()
-        evidence = proof.prove(
-            targets, desired=plan.desired, source_url=reply.target if reply and reply.over_network else "",
-            deadline=time.monotonic() + machine.settings.proof_timeout)
-        machine.report.proof = [str(item) for item in evidence]
-        notes.append(", ".join(machine.report.proof))
+        with recorded(machine, notes) as evidence:
+            evidence += proof.prove(
+                targets, desired=plan.desired, source_url=source_to_reach(machine, reply),
+                deadline=time.monotonic() + machine.settings.proof_timeout, ca_files=machine.settings.ca,
+                addresses_proven=True)
+
+
+@contextmanager
+def recorded(machine: Machine, notes: list[str]) -> Iterator[list[proof.Evidence]]:
+    """Put the evidence into the report, also that of a proof that failed."""
+    evidence: list[proof.Evidence] = []
+    try:
+        yield evidence
+        notes += map(str, evidence)
+    except proof.ProofFailed as error:
+        evidence += error.evidence
+        raise
+    finally:
+        machine.report.proof += map(str, evidence)
+
+
+def source_to_reach(machine: Machine, reply: Reply) -> str:
+    """What the source is reached by: the proxy if there is one, "" if the source needs no network."""
+    return (machine.settings.proxy or reply.target) if reply.over_network else ""
 
 
 def report(machine: Machine) -> None:
