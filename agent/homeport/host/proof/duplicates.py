@@ -1,0 +1,103 @@
+"""Whether every static address is in force, and no other host holds it.
+
+IPv6: the kernel's duplicate address detection (RFC 4862) is over, and passed. IPv4: ARP probes of our own
+(RFC 5227), since NetworkManager 1.42 has none by default, and 1.52 only drops the address without saying who
+holds it. An interface without carrier waits for one; it is passed over only if another one of the document
+has carrier, because one unplugged cable of several must not take down the rest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+
+from homeport.host.proof.evidence import Evidence
+from homeport.host.proof.kernel import Network, read_network
+from homeport.host.proof.neighbours import ARPHRD_ETHER, find_conflicts
+from homeport.host.proof.wanted import Static, Wanted
+
+_POLL = 0.02
+
+_HELD = "give one of the two hosts another address, and apply again"
+_NO_CABLE = "no cable, or the other end is down"
+_ABSENT = "another host may hold it, or the interface is not up; see `journalctl -u NetworkManager`"
+
+
+def check_addresses(wanted: Wanted, deadline: float) -> list[Evidence]:
+    """One row for each interface that must have an address, as soon as all is decided, or at `deadline`."""
+    started = time.monotonic()
+    names = list(dict.fromkeys([item.interface for item in wanted.static] + list(wanted.dynamic)))
+    probed: set[str] = set()
+    conflicts: dict[str, str] = {}
+    while True:
+        network = read_network()
+        for name in _ready(names, probed, network):
+            conflicts |= _conflicts(name, wanted.static, network)
+            probed.add(name)
+            network = read_network()
+        rows = [_judge(name, wanted, network, conflicts, time.monotonic() - started) for name in names]
+        fatal = any(row is not None and not row.ok for row in rows)
+        if fatal or all(rows):
+            return [row for row in rows if row is not None]
+        if time.monotonic() >= deadline:
+            return _give_up(names, wanted, network, rows, time.monotonic() - started)
+        time.sleep(_POLL)
+
+
+def _ready(names: Iterable[str], probed: set[str], network: Network) -> list[str]:
+    """Interfaces with carrier that were not probed yet."""
+    links = {name: network.link(name) for name in names if name not in probed}
+    return [name for name, link in links.items() if link is not None and link.carrier]
+
+
+def _conflicts(name: str, static: Iterable[Static], network: Network) -> dict[str, str]:
+    link = network.link(name)
+    own = {other.mac for other in network.links}
+    mine = [item.ip for item in static if item.interface == name and ":" not in item.ip]
+    if link is None or link.hardware != ARPHRD_ETHER or not mine:
+        return {}
+    return find_conflicts(link, mine, own)
+
+
+def _judge(name: str, wanted: Wanted, network: Network, conflicts: dict[str, str], seconds: float
+           ) -> Evidence | None:
+    """What is certain about an interface's addresses now; None if it may still change."""
+    static = [item for item in wanted.static if item.interface == name]
+    held = {address.ip: address for address in network.on(name)}
+    for item in static:
+        mac = conflicts.get(item.ip)
+        if mac or (item.ip in held and held[item.ip].failed):
+            return Evidence(f"address {item.ip}", False, name,
+                            f"another host holds it{f', {mac}' if mac else ''}", seconds, _HELD)
+    link = network.link(name)
+    if link is None or link.carrier is False:
+        return None
+    if name in wanted.dynamic:
+        got = [ip for ip, address in held.items() if address.usable and not ip.startswith("fe80:")]
+        return Evidence("address", True, name, " ".join(got), seconds) if got else None
+    if all(item.ip in held and held[item.ip].usable for item in static):
+        text = " ".join(f"{item.ip}/{item.prefix}" for item in static)
+        return Evidence(f"address {text}", True, name, "no other host holds it", seconds)
+    return None
+
+
+def _give_up(names: list[str], wanted: Wanted, network: Network, rows: list[Evidence | None],
+             seconds: float) -> list[Evidence]:
+    found = []
+    for name, row in zip(names, rows, strict=True):
+        link = network.link(name)
+        dark = link is None or link.carrier is False
+        text = " ".join(item.ip for item in wanted.static if item.interface == name)
+        target = f"address {text}".strip()
+        if row is not None:
+            found.append(row)
+        elif dark and any(row is not None for row in rows):
+            found.append(Evidence(target, True, name, "no carrier, not checked", seconds))
+        elif dark:
+            found.append(Evidence(target, False, name, "no carrier", seconds, _NO_CABLE))
+        elif name in wanted.dynamic:
+            found.append(Evidence(target, False, name, "no address from the network", seconds,
+                                  "no DHCP server or router answers there; wrong VLAN or port?"))
+        else:
+            found.append(Evidence(target, False, name, "not in force", seconds, _ABSENT))
+    return found
