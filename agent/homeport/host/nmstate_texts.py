@@ -58,8 +58,7 @@ _TABLE: tuple[tuple[str, type[HomeportError], str, str], ...] = (
     (r"(\S*unknown property\S*|\(InvalidProperty\)):?(.*)", ApplyError,
      "NetworkManager does not accept a setting: {text}", "it may need a newer NetworkManager"),
     (r"[Hh]ostname", ApplyError, "the host name was refused: {text}", "letters, digits, dashes and dots"),
-    (r"(?i)operation not supported|unknown device|Failed to determine interface name|NoDevice|no device|"
-     r"suitable device|device could not|ConnectionNotAvailable|Failed to find a compatible device", ApplyError,
+    (r"UnknownDevice|CreationFailed|(?i:operation not supported)", ApplyError,
      "an interface could not be made: {text}",
      "is its base interface there, and the kernel module for its type (`modprobe bonding 8021q vrf`)?"),
     (r"VerificationError: (.*)", ApplyError, "what is in force is not what was asked for: {0}",

@@ -78,14 +78,14 @@ def rollback() -> bool:
 
 
 def show() -> dict[str, Any]:
-    """The current state, without secrets: by the libnmstate binding where there is one, else by nmstatectl."""
+    """The current state, without secrets; by the libnmstate binding where there is one."""
     return _show_in_process() or _mapping(_run(["show", "--json"], timeout=_QUICK_SECONDS))
 
 
 def _show_in_process() -> dict[str, Any] | None:
     """None if there is no binding (Debian has none), or it fails: then nmstatectl tells why.
 
-    PyPI's `nmstate` 2.0.0 has the same module name and no ctypes below it: `show` there needs libnm, and fails.
+    PyPI's `nmstate` 2.0.0 has the same module name; its `show` needs libnm, and fails.
     """
     if "NMSTATECTL" in os.environ:
         return None
