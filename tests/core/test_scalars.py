@@ -64,9 +64,9 @@ def test_plain_text(value: object, text: str) -> None:
 
 def nmstatectl() -> str:
     """The released program, for tests that ask it; what they check is also in tables without it."""
-    found = os.environ.get("HOMEPORT_NMSTATECTL") or shutil.which("nmstatectl")
+    found = os.environ.get("NMSTATECTL") or shutil.which("nmstatectl")
     if not found:
-        pytest.skip("no nmstatectl on PATH or in $HOMEPORT_NMSTATECTL to compare with")
+        pytest.skip("no nmstatectl on PATH or in $NMSTATECTL to compare with")
     return found
 
 

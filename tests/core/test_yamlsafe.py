@@ -53,7 +53,8 @@ def test_aliases_are_copies() -> None:
     ("a: {<<: {b: 1}}\nc: {c: 1, c: 2}",
      ["a: a merge key '<<' at line 1; the keys written out; nmstate does not merge",
       "c.c: 'c' stands here twice, in line 2 and in line 2; each key once"]),
-    ("a: !python/object:os.system x", ["a: the tag '!python/object:os.system' in line 1; a value without tag"]),
+    ("a: !python/object:os.system x",
+     ["a: the tag '!python/object:os.system' in line 1; a value without tag"]),
     ("a: !!python/name:os.system x",
      ["a: the tag 'tag:yaml.org,2002:python/name:os.system' in line 1; a value without tag"]),
     ("a: !!binary aGk=\nb: ! x\nc: !foo [1]",
@@ -192,4 +193,4 @@ def test_without_libyaml(text: str) -> None:
     done = subprocess.run([sys.executable, "-c", PURE], input=text, text=True, capture_output=True,
                           env=os.environ | {"PYTHONPATH": "agent"}, check=True)
     ours = read_yaml(text)
-    assert done.stdout.strip() == str(ours) or not ours.usable and "usable=False" in done.stdout
+    assert done.stdout.strip() == str(ours) or (not ours.usable and "usable=False" in done.stdout)

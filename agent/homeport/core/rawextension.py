@@ -91,9 +91,10 @@ def _refuse_constant(word: str) -> Any:
 def _within_depth(value: Any) -> bool:
     """Level by level, for a recursion would itself need the bound that it checks."""
     level = [value]
-    for _ in range(MAX_DEPTH + 1):
+    for _ in range(MAX_DEPTH):
         level = [part for parent in level if isinstance(parent, dict | list)
-                 for part in (parent.values() if isinstance(parent, dict) else parent)]
+                 for part in (parent.values() if isinstance(parent, dict) else parent)
+                 if isinstance(part, dict | list)]
         if not level:
             return True
     return False

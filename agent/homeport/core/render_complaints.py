@@ -53,8 +53,8 @@ def _widths(rows: Sequence[Sequence[str]], width: int) -> list[int]:
     """Columns as wide as their text, shrunk from the widest until the table fits."""
     widths = [max(len(row[column]) for row in rows) for column in range(len(_TITLES))]
     spare = width - len(_GAP) * (len(widths) - 1)
-    # The path gives way last: half of the table is its by right.
-    widths[0] = min(widths[0], max(spare // 2, _NARROWEST))
+    # The path gives way last: half of the table is its by right, if that leaves enough.
+    widths[0] = min(widths[0], max(min(spare // 2, spare - 2 * _NARROWEST), _NARROWEST))
     while sum(widths) > spare and max(widths[1:]) > _NARROWEST:
         widest = max(range(1, len(widths)), key=lambda column: widths[column])
         widths[widest] -= 1
