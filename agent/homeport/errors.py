@@ -79,6 +79,12 @@ class NoAssignment(SourceError):
     """The source answered: there is nothing for this machine (404). Final for this boot."""
 
 
+class Unconfigured(NoAssignment):
+    """Nobody told this machine where to ask: a fresh image, not a failure."""
+
+    status = os.EX_OK
+
+
 class RefusedBySource(SourceError):
     """The server refused to talk to this identity (401, 403, 410). Final for this boot."""
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from homeport.errors import NoAssignment, SourceError
+from homeport.errors import NoAssignment, SourceError, Unconfigured
 from homeport.sources.patience import SYSTEM_CLOCK, Clock
 from homeport.sources.reply import LARGEST, Reply, finality
 
@@ -95,7 +95,7 @@ def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.Pa
 
 def _verdict(failures: list[SourceError], passed_over: list[str]) -> SourceError:
     if not failures:
-        return NoAssignment("No source of an assignment is configured, and no credential was passed",
+        return Unconfigured("No source of an assignment is configured, and no credential was passed",
                             "set Config= in /etc/homeport/homeport.conf or homeport.config= on the kernel "
                             "command line")
     verdict = min(failures, key=finality)
