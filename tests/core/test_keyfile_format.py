@@ -163,10 +163,12 @@ def test_macs(raw: str, mac: str | None) -> None:
 @pytest.mark.parametrize(("raw", "ssid"), [
     ("home", b"home"),
     ("97;59;195;169;", "a;é".encode()),
+    (r"a\\;b", b"a;b"),
     (r"a\;b", b"a;b"),
+    ("a;b", b"a;b"),
     ("12", b"12"),                # a name of two digits
     ("12;", bytes([12])),
-    ("300;1;", b"300;1"),
+    ("300;1;", b"300;1;"),
 ])
 def test_ssids(raw: str, ssid: bytes) -> None:
     assert parse(f"[wifi]\nssid={raw}\n").get_bytes("wifi", "ssid") == ssid

@@ -115,7 +115,6 @@ def test_a_slot_of_the_document_is_not_narrowed_to_a_card() -> None:
 
 @pytest.mark.parametrize(("section", "key", "old", "new"), [
     ("connection", "master", "bond0", "U-bond"),
-    ("connection", "controller", "bond0", "U-bond"),
     ("vlan", "parent", "eth1", "U-eth1"),
     ("macvlan", "parent", "11655ff4-09bf-500f-9f38-9bfcc91ab36b", "U-old"),
     ("vxlan", "parent", "eth10", "eth10"),             # not eth1 with something behind it
@@ -135,7 +134,13 @@ def test_two_profiles_of_one_name_are_no_reference() -> None:
     head = "[connection]\ninterface-name=br0\ntype="
     texts = {"br0": f"{head}ovs-bridge\n", "br0-if": f"{head}ovs-interface\ncontroller=br0\n"}
     profiles = own_profiles(texts, uuids={name: stable_uuid("m", name) for name in texts}, nics=[], tags={})
-    assert profiles["br0-if"].raw("connection", "controller") == "br0"
+    assert profiles["br0-if"].raw("connection", "master") == "br0"
+
+
+def test_older_names_are_kept_for_older_networkmanagers() -> None:
+    profile = own("[connection]\ntype=ethernet\ncontroller=br0\nport-type=bridge\n", br0="U-br0")
+    assert profile.raw("connection", "master") == "U-br0"
+    assert profile.raw("connection", "slave-type") == "bridge"
 
 
 # What is of the moment goes; what is ours is marked.

@@ -28,7 +28,7 @@ def test_a_sound_profile() -> None:
 
 @pytest.mark.parametrize(("more", "complaint"), [
     # what a newline in a description becomes
-    ("[user]\nx.y=a\n[connection]\nid=evil", "line 9: second section [connection]"),
+    ("[user]\nx.y=a\n[connection]\nid=evil", "line 8: second section [connection]"),
     ("id=evil", "line 6: second “id”"),
     ("zone=a\x1b[31m", "line 6: control character U+001B"),
     ("zone=a\0b", "line 6: control character U+0000"),

@@ -42,7 +42,9 @@ def add_dns(
             result[name] = (result[name].set_list(family, "dns", wanted)
                             .set_raw(family, "dns-priority", priority))
     result = _with_words(result, "dns-search", search)
-    return _with_words(result, "dns-options", options), tuple(homeless)
+    result = _with_words(result, "dns-options", options)
+    return {name: profile if profile == profiles[name] else profile.in_order()
+            for name, profile in result.items()}, tuple(homeless)
 
 
 def _with_words(profiles: dict[str, Keyfile], key: str, words: Sequence[str]) -> dict[str, Keyfile]:

@@ -31,6 +31,10 @@ _SECTION = re.compile("[^\\[\\]\t]+")
 _BYTES = re.compile(r"\s*[0-9]{1,3}\s*;\s*([0-9]{1,3}\s*;\s*)*([0-9]{1,3})?\s*")
 _MAC = re.compile("[0-9a-f]{2}([:-][0-9a-f]{2})+")
 
+_WORDS = re.compile("([^0-9]*)([0-9]*)")
+_FIRST = ("connection", "", "ipv4", "ipv6", "user")
+_FIRST_KEYS = ("id", "uuid", "type", "interface-name", "")
+
 _UNESCAPED = {"s": " ", "n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
 _ESCAPED = {"\n": "\\n", "\r": "\\r", "\\": "\\\\"}
 _LEADING = {" ": "\\s", "\t": "\\t"}
@@ -111,19 +115,18 @@ class Keyfile:
         raw = self.raw(section, key)
         if raw is None:
             return None
-        numbers = [int(part) for part in raw.split(";") if part.strip()] if _BYTES.fullmatch(raw) else []
-        if numbers and max(numbers) < 256:
-            return bytes(numbers)
-        # A `;` in a text SSID is escaped as in a list, though it is none.
-        return ";".join(_decode_list(raw, f"[{section}] {key}")).encode()
+        octets = _octets(raw)
+        # NetworkManager escapes a `;` in a text, so that it is no list, and then the backslash of that.
+        plain = raw.replace("\\\\;", ";").replace("\\;", ";")
+        return _decode(plain, f"[{section}] {key}").encode() if octets is None else octets
 
     def get_mac(self, section: str, key: str) -> str | None:
-        """A MAC in lower case with colons, from `AA:BB:…` or the old byte list; None if it is neither."""
+        """A MAC in lower case with colons, from `AA:BB:…` or the old byte list; None if neither."""
         raw = (self.raw(section, key) or "").strip().lower()
-        if _MAC.fullmatch(raw):
-            return raw.replace("-", ":")
-        octets = self.get_bytes(section, key) if _BYTES.fullmatch(raw) else None
-        return octets.hex(":") if octets else None
+        octets = _octets(raw)
+        if octets is None:
+            return raw.replace("-", ":") if _MAC.fullmatch(raw) else None
+        return octets.hex(":")
 
     def set(self, section: str, key: str, text: str) -> Keyfile:
         """With this value, escaped; a new key goes to the end of its section, a new section to the end."""
@@ -153,6 +156,13 @@ class Keyfile:
             kept = tuple(pair for pair in self.items(section) if pair[0] not in keys)
             return self.with_section(section, kept) if self.has(section) else self
         return Keyfile(tuple(entry for entry in self.sections if entry[0] != section))
+
+
+    def in_order(self) -> Keyfile:
+        """In the order that NetworkManager writes, but [user] last: equal content is equal text."""
+        return Keyfile(tuple(
+            (name, tuple(sorted(pairs, key=lambda pair: _rank(pair[0], _FIRST_KEYS))))
+            for name, pairs in sorted(self.sections, key=lambda entry: _rank(entry[0], _FIRST))))
 
 
 def parse(text: str) -> Keyfile:
@@ -212,16 +222,16 @@ class _Reader:
         elif "=" in line:
             self._add(number, line)
         else:
-            self._complain(number, f"“{_short(line)}”", "a [section], key=value or a # comment")
+            self._complain(number, f"“{shown(line)}”", "a [section], key=value or a # comment")
 
     def _open(self, number: int, line: str) -> None:
         name = line.rstrip(" \t")[1:-1]
         self._current = None
         self._lost = True
         if not line.rstrip(" \t").endswith("]") or not _is_section(name):
-            self._complain(number, f"“{_short(line)}”", "a section's name in square brackets")
+            self._complain(number, f"“{shown(line)}”", "a section's name in square brackets")
         elif name in self._keys:
-            self._complain(number, f"second section [{_short(name)}]",
+            self._complain(number, f"second section [{shown(name)}]",
                            f"each section once; the first is on line {self._lines[name]}")
         else:
             self._lines[name] = number
@@ -233,12 +243,12 @@ class _Reader:
         if self._current is None:
             # Keys below a refused section are not a fault of their own.
             if not self._lost:
-                self._complain(number, f"key “{_short(key)}” before any section",
+                self._complain(number, f"key “{shown(key)}” before any section",
                                "a [section] line first")
         elif not _is_key(key):
-            self._complain(number, f"key “{_short(key)}”", "a key without brackets")
+            self._complain(number, f"key “{shown(key)}”", "a key without brackets")
         elif key in self._current:
-            self._complain(number, f"second “{_short(key)}” in its section",
+            self._complain(number, f"second “{shown(key)}” in its section",
                            f"each key once; the first is on line {self._current[key][1]}")
         else:
             self._current[key] = (raw, number)
@@ -248,20 +258,26 @@ class _Reader:
             self.complaints.append(Complaint(f"line {number}", found, wanted))
 
 
+def _rank(name: str, order: Sequence[str]) -> tuple[int, list[tuple[str, int]]]:
+    """By the place in `order` ("" is for all others), then by the alphabet, numbers as numbers."""
+    place = order.index(name) if name in order else order.index("")
+    return place, [(word, int(digits or -1)) for word, digits in _WORDS.findall(name)]
+
+
 def _faults(sections: Sequence[tuple[str, Pairs]]) -> Iterator[Complaint]:
     """What would not come back from `parse` as it is."""
     seen = set()
     for section, pairs in sections:
         if section in seen or not _is_section(section):
-            yield Complaint(f"[{_short(section)}]", "section", "a printable name without brackets, once")
+            yield Complaint(f"[{shown(section)}]", "section", "a printable name without brackets, once")
         seen.add(section)
         keys = set()
         for key, raw in pairs:
-            path = f"[{section}] {_short(key)}"
+            path = f"[{section}] {shown(key)}"
             if key in keys or not _is_key(key):
                 yield Complaint(path, "key", "a printable name without =, # and brackets, once")
             if raw.startswith((" ", "\t")) or _CONTROL.search(raw):
-                yield Complaint(path, f"raw value “{_short(raw)}”", "one line of escaped text")
+                yield Complaint(path, f"raw value “{shown(raw)}”", "one line of escaped text")
             keys.add(key)
 
 
@@ -285,7 +301,7 @@ def _encode(text: str, separator: str = "") -> str:
         raw.append("\\" + char if char == separator else _ESCAPED.get(char, char))
     encoded = "".join(raw)
     if _CONTROL.search(encoded):
-        raise KeyfileError([Complaint("", f"value “{_short(text)}”", "text without control characters")])
+        raise KeyfileError([Complaint("", f"value “{shown(text)}”", "text without control characters")])
     return encoded
 
 
@@ -311,11 +327,17 @@ def _unescape(char: str, separator: str, path: str) -> str:
     if char and char == separator:
         return char
     if char not in _UNESCAPED:
-        raise KeyfileError([Complaint(path, f"escape “\\{char}”", r"one of \s \n \t \r \\")])
+        raise KeyfileError([Complaint(shown(path), f"escape “\\{shown(char)}”", r"one of \s \n \t \r \\")])
     return _UNESCAPED[char]
 
 
-def _short(text: str, limit: int = 40) -> str:
-    """Enough of a stranger's text to recognise it, safe for a console."""
-    shown = _CONTROL.sub("?", text[:limit]).replace("\t", "?")
-    return shown + "…" if len(text) > limit else shown
+def _octets(raw: str) -> bytes | None:
+    """The bytes of a list of decimal numbers, None if it is something else."""
+    numbers = [int(part) for part in raw.split(";") if part.strip()] if _BYTES.fullmatch(raw) else []
+    return bytes(numbers) if numbers and max(numbers) < 256 else None
+
+
+def shown(text: str, limit: int = 60) -> str:
+    """Enough of a stranger's text to recognise it, safe for a console: no escapes, no reversed letters."""
+    plain = "".join(char if char.isprintable() else "?" for char in text[:limit])
+    return plain + "…" if len(text) > limit else plain

@@ -7,7 +7,7 @@ directories.
 from __future__ import annotations
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import KeyfileError
+from homeport.core.keyfile.format import KeyfileError, shown
 
 PREFIX = "homeport-"
 SUFFIX = ".nmconnection"
@@ -31,7 +31,7 @@ def file_name(name: str, number: int = 1) -> str:
         char if char in _PLAIN else "".join(f"%{byte:02x}" for byte in char.encode()) for char in name)
     file = PREFIX + encoded + (f"+{number}" if number > 1 else "") + SUFFIX
     if fault or len(file) > 255:
-        raise KeyfileError([Complaint("name", f"“{_printable(name)}”{fault and ' ' + fault}",
+        raise KeyfileError([Complaint("name", f"“{shown(name)}”{fault and ' ' + fault}",
                                       "a name that can be a file name")])
     return file
 
@@ -76,7 +76,3 @@ def _fault(name: str) -> str:
     if not name.isprintable():
         return "has control characters in it"
     return ""
-
-
-def _printable(name: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in name[:40])

@@ -16,7 +16,7 @@ from types import MappingProxyType
 
 from homeport.core.complaint import Complaint
 from homeport.core.facts import Nic
-from homeport.core.keyfile.format import Keyfile, KeyfileError, Pairs, parse
+from homeport.core.keyfile.format import Keyfile, KeyfileError, Pairs, parse, shown
 from homeport.core.keyfile.names import file_name, is_uuid
 from homeport.core.keyfile.rules import spread_rules
 from homeport.core.keyfile.traffic import finite_waits, required_families
@@ -34,6 +34,9 @@ PRIORITY = 130
 
 _TYPES = {"802-3-ethernet": "ethernet", "802-11-wireless": "wifi"}
 _SECTIONS = {**_TYPES, "802-11-wireless-security": "wifi-security"}
+# NetworkManager 1.52 writes the newer names and reads both, 1.42 only the older: an image may be rolled back.
+_OLDER = {"controller": "master", "port-type": "slave-type", "autoconnect-ports": "autoconnect-slaves",
+          "mac-address-denylist": "mac-address-blacklist"}
 _PARENTS = ("vlan", "macvlan", "vxlan", "ipvlan", "macsec", "ip-tunnel")
 _NUMBERED = re.compile(r"(address|route|routing-rule)(\d*)(_options)?")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -59,7 +62,7 @@ def own_profile(
     profile = finite_waits(profile)
     profile = required_families(profile, wait_ip)
     profile = _tagged(profile, uuid, tags)
-    return _ordered(profile)
+    return profile.in_order()
 
 
 def own_profiles(
@@ -80,11 +83,12 @@ def own_profiles(
     by_name = {nic.name: nic if macs[nic.permanent_mac] == 1 else replace(nic, permanent_mac="")
                for nic in nics}
     references = _references(parsed, devices, uuids)
-    return spread_rules({
+    owned = spread_rules({
         name: own_profile(text, uuid=uuids[name], name=name, nic=by_name.get(devices[name]),
                           tags=tags, references=references,
                           wait_ip=None if waits is None else waits.get(devices[name], ""))
         for name, text in texts.items()})
+    return {name: profile.in_order() for name, profile in owned.items()}
 
 
 def is_ours(profile: Keyfile) -> bool:
@@ -106,11 +110,14 @@ def _references(
 
 
 def _canonical(profile: Keyfile) -> Keyfile:
-    """One spelling for types and sections that NetworkManager knows under two names."""
+    """One spelling for what NetworkManager knows under two names; both at once are refused."""
     if not profile.raw("connection", "type"):
         raise KeyfileError([Complaint("[connection] type", "missing", "a profile's type")])
     kind = profile.raw("connection", "type") or ""
-    sections = tuple((_SECTIONS.get(name, name), pairs) for name, pairs in profile.sections)
+    sections = tuple(
+        (_SECTIONS.get(name, name),
+         tuple((_OLDER.get(key, key), raw) for key, raw in pairs) if name != "user" else pairs)
+        for name, pairs in profile.sections)
     return Keyfile(sections).set_raw("connection", "type", _TYPES.get(kind, kind))
 
 
@@ -119,16 +126,18 @@ def _without_state(profile: Keyfile) -> Keyfile:
 
     `permissions` binds a profile to somebody's login; `wait-device-timeout` is
     nm-initrd-generator's and holds up the start-up of every later boot.  [.nmmeta] says what a file
-    in /run hides.
+    in /run hides, an empty [proxy] says nothing.
     """
     profile = profile.remove(".nmmeta")
+    if not profile.items("proxy"):
+        profile = profile.remove("proxy")
     return profile.remove("connection", "timestamp", "permissions", "read-only", "wait-device-timeout")
 
 
 def _identified(profile: Keyfile, uuid: str, name: str) -> Keyfile:
     """With our UUID; with the document's `profile-name` as id, if it gave one, else with ours."""
     if not is_uuid(uuid):
-        raise KeyfileError([Complaint("[connection] uuid", f"“{uuid[:40]}”", "a UUID")])
+        raise KeyfileError([Complaint("[connection] uuid", f"“{shown(uuid)}”", "a UUID")])
     if _id(profile) in ("", name, profile.raw("connection", "interface-name")):
         profile = profile.set("connection", "id", f"homeport-{name}")
     profile = profile.set_raw("connection", "uuid", uuid)
@@ -166,9 +175,7 @@ def _matching(profile: Keyfile, name: str, nic: Nic | None) -> Keyfile:
 
 def _referring(profile: Keyfile, references: Mapping[str, str]) -> Keyfile:
     """Controllers and parents by UUID; the settings that take only a name (veth, HSR) stay."""
-    places = [("connection", "controller"), ("connection", "master")]
-    places += [(section, "parent") for section in _PARENTS]
-    for section, key in places:
+    for section, key in (("connection", "master"), *((section, "parent") for section in _PARENTS)):
         uuid = references.get(profile.raw(section, key) or "")
         if uuid:
             profile = profile.set_raw(section, key, uuid)
@@ -205,13 +212,3 @@ def _tagged(profile: Keyfile, uuid: str, tags: Mapping[str, str]) -> Keyfile:
     for key, value in tags.items():
         profile = profile.set("user", key if "." in key else _OURS + key, value)
     return profile
-
-
-def _ordered(profile: Keyfile) -> Keyfile:
-    """What names the profile comes first and whose it is last, for whoever reads the file."""
-    first = ("id", "uuid", "type", "interface-name")
-    pairs = profile.items("connection")
-    head = [(key, raw) for wanted in first for key, raw in pairs if key == wanted]
-    tail = [pair for pair in pairs if pair[0] not in first]
-    rest = tuple(entry for entry in profile.sections if entry[0] not in ("connection", "user"))
-    return Keyfile((("connection", (*head, *tail)), *rest, ("user", profile.items("user"))))

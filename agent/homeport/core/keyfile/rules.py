@@ -8,6 +8,7 @@ the others goes wrong.  NetworkManager counts who wants a rule, so every profile
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
 
 from homeport.core.keyfile.format import Keyfile
 
@@ -22,8 +23,9 @@ def spread_rules(profiles: Mapping[str, Keyfile]) -> dict[str, Keyfile]:
     """The profiles, each with every rule that is tied to none of them."""
     result = dict(profiles)
     for family in _FAMILIES:
-        loose = {_meaning(rule): rule for profile in profiles.values()
-                 for rule in _rules(profile, family).values() if not _is_tied(rule)}
+        rules = [rule for profile in profiles.values() for rule in _rules(profile, family).values()]
+        # The first spelling of a rule is the one that is kept.
+        loose = {_meaning(rule): rule for rule in reversed(rules) if not _is_tied(rule)}
         for name, profile in profiles.items():
             if profile.raw(family, "method") in _UP:
                 result[name] = _with_rules(result[name], family, loose)
@@ -48,7 +50,7 @@ def _rules(profile: Keyfile, family: str) -> dict[str, str]:
 
 def _is_tied(rule: str) -> bool:
     words = rule.split()
-    return any(word in _TIES and value not in _ANY for word, value in zip(words, words[1:], strict=False))
+    return any(word in _TIES and value not in _ANY for word, value in pairwise(words))
 
 
 def _meaning(rule: str) -> tuple[str, ...]:

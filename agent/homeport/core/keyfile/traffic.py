@@ -53,9 +53,8 @@ def required_families(profile: Keyfile, wait_ip: str | None = None) -> Keyfile:
     """
     if profile.raw("connection", "type") == "loopback":
         return profile
-    if wait_ip is None:
-        if any(profile.raw(family, "may-fail") is not None for family in _FAMILIES):
-            return profile
+    if wait_ip is None and any(profile.raw(family, "may-fail") is not None for family in _FAMILIES):
+        return profile
     for family in _FAMILIES:
         profile = profile.remove(family, "may-fail")
         if profile.get_int(family, "required-timeout") == STATIC_MILLISECONDS:

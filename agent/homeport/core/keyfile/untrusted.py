@@ -3,8 +3,7 @@
 Knows the holes of `nmstatectl gc` (a newline in a description becomes a section, `../../x` a file
 name, an unknown type an ethernet profile, `hsr` and `ipvlan` lose their section;
 spec/nmstate-and-peers.md, 0.2 and 1.4) and what a profile from a document must not do at boot: run
-programs, wait for a person.  Refuses to judge addresses and routes: that is NetworkManager's
-business and `core/checks.py`'s.
+programs, wait for a person.  Refuses to judge whether the network that comes out makes sense.
 """
 
 from __future__ import annotations
@@ -12,18 +11,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import Keyfile, KeyfileError, scan
+from homeport.core.keyfile.format import Keyfile, KeyfileError, scan, shown
 from homeport.core.keyfile.names import is_uuid
+from homeport.core.keyfile.values import check_values
 
-# Types of nm-settings-nmcli(5) that come up by themselves, and what else they cannot do without: a
-# type whose section is lost is refused by NetworkManager only when it is loaded.
+# Every type that NetworkManager takes (1.42 and 1.52, by `nmcli --offline`), and the section without
+# which it refuses the profile.
 _NEEDS: dict[str, str] = {
-    "bond": "", "bridge": "", "dummy": "", "ethernet": "", "loopback": "", "ovs-bridge": "",
-    "ovs-interface": "", "ovs-port": "", "team": "", "generic": "", "tun": "", "infiniband": "infiniband",
-    "hsr": "hsr", "ip-tunnel": "ip-tunnel", "ipvlan": "ipvlan", "macsec": "macsec", "macvlan": "macvlan",
-    "veth": "veth", "vlan": "vlan", "vrf": "vrf", "vxlan": "vxlan", "wifi": "wifi",
-    "wireguard": "wireguard", "vpn": "vpn", "gsm": "", "cdma": "", "pppoe": "pppoe", "bluetooth": "",
-    "wpan": "", "6lowpan": "",
+    "6lowpan": "6lowpan", "adsl": "adsl", "bluetooth": "bluetooth", "bond": "", "bridge": "", "cdma": "",
+    "dummy": "", "ethernet": "", "generic": "", "gsm": "", "hsr": "hsr", "infiniband": "",
+    "ip-tunnel": "ip-tunnel", "ipvlan": "ipvlan", "loopback": "", "macsec": "macsec", "macvlan": "macvlan",
+    "ovs-bridge": "", "ovs-interface": "", "ovs-port": "", "pppoe": "pppoe", "team": "", "tun": "",
+    "veth": "veth", "vlan": "vlan", "vpn": "vpn", "vrf": "vrf", "vxlan": "", "wifi": "wifi",
+    "wifi-p2p": "wifi-p2p", "wireguard": "", "wpan": "",
 }
 _ALIASES = {"802-3-ethernet": "ethernet", "802-11-wireless": "wifi",
             "802-11-wireless-security": "wifi-security"}
@@ -44,12 +44,17 @@ def check_untrusted(
     """
     sections, complaints = scan(text)
     complaints = [*check_file_name(file_name), *complaints] if file_name else complaints
-    profile = Keyfile(tuple((_ALIASES.get(name, name), pairs) for name, pairs in dict(sections).items()))
+    twice = [old for old, new in _ALIASES.items() if {old, new} <= dict(sections).keys()]
+    complaints += [Complaint(f"[{name}]", f"the same section as [{_ALIASES[name]}]", "each section once")
+                   for name in twice]
+    profile = Keyfile(tuple((_ALIASES.get(name, name), pairs) for name, pairs in sections
+                            if name not in twice))
     complaints += _check_identity(profile, expect_id, expect_uuid, expect_interface)
     complaints += _check_type(profile)
     complaints += _check_boot(profile)
-    complaints += _check_values(profile)
-    return [Complaint(": ".join(part for part in (_plain(file_name), complaint.path) if part),
+    complaints += _check_text(profile)
+    complaints += check_values(profile)
+    return [Complaint(": ".join(part for part in (shown(file_name), complaint.path) if part),
                       complaint.found, complaint.wanted) for complaint in complaints]
 
 
@@ -62,7 +67,7 @@ def check_file_name(name: str) -> list[Complaint]:
         faults.append("printable characters")
     if len(name.encode("utf-8", "replace")) > 255:
         faults.append("at most 255 bytes")
-    return [Complaint("file name", f"“{_plain(name)}”", wanted) for wanted in faults]
+    return [Complaint("file name", f"“{shown(name)}”", wanted) for wanted in faults]
 
 
 def _check_identity(
@@ -73,13 +78,13 @@ def _check_identity(
         found = profile.raw("connection", key)
         by_mac = key == "interface-name" and found is None and _is_matched(profile)
         if wanted is not None and not by_mac and _text(profile, "connection", key) != wanted:
-            yield Complaint(f"[connection] {key}", f"“{_plain(found or '')}”", f"“{_plain(wanted)}”")
+            yield Complaint(f"[connection] {key}", f"“{shown(found or '')}”", f"“{shown(wanted)}”")
     if uuid is None and not is_uuid(profile.raw("connection", "uuid") or "0-0") and (
             profile.raw("connection", "uuid") is not None):
-        yield Complaint("[connection] uuid", f"“{_plain(profile.raw('connection', 'uuid') or '')}”", "a UUID")
+        yield Complaint("[connection] uuid", f"“{shown(profile.raw('connection', 'uuid') or '')}”", "a UUID")
     device = profile.raw("connection", "interface-name")
     if device is not None and not is_interface_name(device):
-        yield Complaint("[connection] interface-name", f"“{_plain(device)}”",
+        yield Complaint("[connection] interface-name", f"“{shown(device)}”",
                         "a kernel interface name of at most 15 bytes")
 
 
@@ -96,11 +101,11 @@ def _check_type(profile: Keyfile) -> Iterator[Complaint]:
         return
     kind = _ALIASES.get(kind, kind)
     if kind not in _NEEDS:
-        yield Complaint("[connection] type", f"“{_plain(kind)}”", "one of " + ", ".join(sorted(_NEEDS)))
+        yield Complaint("[connection] type", f"“{shown(kind)}”", "one of " + ", ".join(sorted(_NEEDS)))
     elif _NEEDS[kind] and not profile.items(_NEEDS[kind]):
         yield Complaint(f"[{_NEEDS[kind]}]", "missing", f"the settings that a profile of type {kind} needs")
     if kind == "vpn" and profile.raw("vpn", "service-type") not in (None, _LIBRESWAN):
-        yield Complaint("[vpn] service-type", f"“{_plain(profile.raw('vpn', 'service-type') or '')}”",
+        yield Complaint("[vpn] service-type", f"“{shown(profile.raw('vpn', 'service-type') or '')}”",
                         f"{_LIBRESWAN}: a document may not choose a program to run")
 
 
@@ -116,15 +121,15 @@ def _check_boot(profile: Keyfile) -> Iterator[Complaint]:
         for key, raw in profile.items(section) if kind in _SECRETS or kind == "wireguard-peer" else ():
             flags = profile.get_int(section, key) or 0
             if key.endswith("-flags") and flags & 3:
-                yield Complaint(f"[{_plain(section)}] {_plain(key)}", f"{_plain(raw)}: a person is asked",
+                yield Complaint(f"[{shown(section)}] {shown(key)}", f"{shown(raw)}: a person is asked",
                                 "0: the secret stands in the profile")
 
 
-def _check_values(profile: Keyfile) -> Iterator[Complaint]:
+def _check_text(profile: Keyfile) -> Iterator[Complaint]:
     for section in profile.names():
         for key, raw in profile.items(section):
             if _MASK in raw:
-                yield Complaint(f"[{_plain(section)}] {_plain(key)}", "nmstate's mask for a secret",
+                yield Complaint(f"[{shown(section)}] {shown(key)}", "nmstate's mask for a secret",
                                 "the secret itself")
             try:
                 profile.get_list(section, key)
@@ -143,7 +148,3 @@ def _text(profile: Keyfile, section: str, key: str) -> str | None:
         return profile.get(section, key)
     except KeyfileError:
         return profile.raw(section, key)
-
-
-def _plain(text: str) -> str:
-    return "".join(char if char.isprintable() else "?" for char in text[:80])
