@@ -13,7 +13,8 @@ from collections.abc import Callable
 from homeport import fallback, persist, steps
 from homeport.core.facts import Mode
 from homeport.core.plan import Plan
-from homeport.errors import HomeportError, PersistError, SourceError
+from homeport.errors import Bug, HomeportError, PersistError, SourceError
+from homeport.host import journal
 from homeport.machine import Machine
 from homeport.sources import Reply
 from homeport.transaction import Transaction, recover
@@ -95,12 +96,23 @@ def climb(machine: Machine, ladder: tuple[Rung, ...]) -> None:
             report.blemish(error)
             log.error("%s", error)
         except HomeportError as error:
-            report.fell(name, error)
-            log.warning("%s, falling back", error)
+            step_down(machine, name, error)
+            continue
+        except Exception as bug:
+            log.exception("A bug in homeport")
+            step_down(machine, name, Bug(f"a bug in homeport: {type(bug).__name__}: {bug}",
+                                         "its journal has the traceback; please report it"))
             continue
         report.reached(name)
         return
     report.reached("left-as-found")
+
+
+def step_down(machine: Machine, rung: str, error: HomeportError) -> None:
+    """One line on the console, the whole reason in the journal."""
+    machine.report.fell(rung, error)
+    journal.console(f"{rung}: {error.message}")
+    log.warning("%s: %s, falling back", rung, error)
 
 
 def refresh(machine: Machine) -> None:

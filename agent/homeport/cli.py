@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -59,6 +60,10 @@ def main(argv: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("homeport: interrupted", file=sys.stderr)
         return 130
+    except Exception:
+        traceback.print_exc()
+        print("homeport: this is a bug; please report what stands above", file=sys.stderr)
+        return os.EX_SOFTWARE
 
 
 def build_parser() -> Parser:

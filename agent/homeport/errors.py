@@ -29,6 +29,10 @@ class HomeportError(Exception):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
+class Bug(HomeportError):
+    """Ours. What remains of the ladder must still be tried, so a bug becomes one of these there."""
+
+
 class UsageError(HomeportError):
     """The command line is wrong."""
 

@@ -1,0 +1,48 @@
+"""What a plan says of itself."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from homeport.core.assignment import Assignment
+from homeport.core.complaint import Complaint
+from homeport.core.plan import Plan
+
+ASSIGNMENT = Assignment("nmstate", {}, {}, "1")
+
+
+def plan(desired: dict[str, Any] | None = None, **more: Any) -> Plan:
+    return Plan(ASSIGNMENT, desired or {}, **more)
+
+
+def test_in_force_needs_profiles_of_ours() -> None:
+    """Settings that happen to be as desired, by the bootstrap's lease, are not kept by anybody."""
+    assert plan().in_force
+    assert not plan(foreign=("enp1s0",)).in_force
+    assert not plan(changes=(Complaint("a", "b", "c"),)).in_force
+
+
+def test_interfaces_are_those_that_shall_exist() -> None:
+    desired = {"interfaces": [{"name": "a"}, {"name": "b", "state": "absent"}, {"name": "c", "state": "down"},
+                              {"name": "d", "state": "ignore"}]}
+    assert plan(desired).interfaces == ("a", "c")
+
+
+@pytest.mark.parametrize(("dns", "wanted"), [
+    ({"config": {"server": ["192.0.2.1"]}}, True),
+    ({"config": {"search": ["example.com"], "server": []}}, True),
+    ({"config": {"server": [], "search": []}}, False),
+    ({"config": {}}, False),
+    ({}, False),
+    (None, False),
+])
+def test_has_dns(dns: object, wanted: bool) -> None:
+    assert plan({"dns-resolver": dns}).has_dns is wanted
+
+
+def test_lines() -> None:
+    assert plan(persisted=True).lines() == ["nothing to apply: the desired state is in force"]
+    assert plan().lines()[0].endswith("but its keyfiles must be written")
+    assert plan(changes=(Complaint("mtu", "1500", "9000"),), foreign=("enp1s0",)).lines() == [
+        "change mtu: 1500; 9000", "new profile for enp1s0"]

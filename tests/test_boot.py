@@ -1,0 +1,111 @@
+"""The ladder: which rung is reached, and what the exit status says of the fall."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from homeport import boot
+from homeport.core.complaint import Complaint
+from homeport.core.facts import Stage
+from homeport.errors import (
+    ApplyError,
+    DocumentError,
+    HomeportError,
+    NoAssignment,
+    Pending,
+    PersistError,
+    ProofError,
+    RefusedBySource,
+    Unconfigured,
+    Unreachable,
+)
+from homeport.host.store import Store
+from homeport.machine import Machine
+from homeport.report import Report
+from homeport.settings import Settings
+
+BAD = DocumentError([Complaint("interfaces[0].mtu", "12", "at least 68")])
+NEVER = NoAssignment("nothing was ever proven on this machine")
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path, Settings(), Stage.HOST, Store(tmp_path), Report())
+
+
+def holds(_: Machine) -> None:
+    pass
+
+
+def fails(error: HomeportError) -> Callable[[Machine], None]:
+    def rung(_: Machine) -> None:
+        raise error
+    return rung
+
+
+@pytest.mark.parametrize(("assigned", "kept", "rung", "status"), [
+    (None, None, "assigned", os.EX_OK),
+    # A source that gives nothing is no failure while what it once assigned is in force ...
+    (Unreachable("no answer"), None, "last-known-good", os.EX_OK),
+    (Pending("no address yet"), None, "last-known-good", os.EX_OK),
+    (NoAssignment("404"), None, "last-known-good", os.EX_OK),
+    # ... but one that refuses this machine, or sends what cannot be used, is.
+    (RefusedBySource("403"), None, "last-known-good", os.EX_NOPERM),
+    (BAD, None, "last-known-good", os.EX_DATAERR),
+    (ApplyError("refused"), None, "last-known-good", os.EX_TEMPFAIL),
+    (ProofError("gateway silent"), None, "last-known-good", os.EX_TEMPFAIL),
+    # Nothing assigned is in force: the cause is the first failure.
+    (Unreachable("no answer"), NEVER, "dhcp", os.EX_UNAVAILABLE),
+    (NoAssignment("404"), NEVER, "dhcp", os.EX_UNAVAILABLE),
+    (BAD, NEVER, "dhcp", os.EX_DATAERR),
+    (ProofError("gateway silent"), NEVER, "dhcp", os.EX_TEMPFAIL),
+    # Nobody told this machine anything.
+    (Unconfigured("no source"), NEVER, "dhcp", os.EX_OK),
+])
+def test_rung_and_exit_status(
+    assigned: HomeportError | None, kept: HomeportError | None, rung: str, status: int, machine: Machine,
+) -> None:
+    boot.climb(machine, (
+        ("assigned", fails(assigned) if assigned else holds),
+        ("last-known-good", fails(kept) if kept else holds),
+        ("dhcp", holds)))
+    boot.forgive(machine)
+    assert (machine.report.rung, machine.report.exit) == (rung, status)
+
+
+def test_not_persisted_is_still_in_force(machine: Machine) -> None:
+    """The next rung would take away what was just proven."""
+    boot.climb(machine, (("assigned", fails(PersistError("/etc is read-only"))), ("dhcp", holds)))
+    assert (machine.report.rung, machine.report.exit) == ("assigned", os.EX_CANTCREAT)
+
+
+def test_below_the_lowest_rung_the_network_is_left_alone(machine: Machine) -> None:
+    boot.climb(machine, (("dhcp", fails(ApplyError("no lease"))),))
+    assert (machine.report.rung, machine.report.exit) == ("left-as-found", os.EX_TEMPFAIL)
+
+
+def test_bug_is_told_with_its_traceback_and_the_ladder_goes_on(
+    machine: Machine, caplog: pytest.LogCaptureFixture,
+) -> None:
+    def buggy(_: Machine) -> None:
+        raise KeyError("name")
+    boot.climb(machine, (("assigned", buggy), ("dhcp", holds)))
+    assert (machine.report.rung, machine.report.exit) == ("dhcp", os.EX_SOFTWARE)
+    assert "Traceback" in caplog.text
+    assert "KeyError: 'name'" in machine.report.reason
+
+
+def test_each_fall_is_one_line_on_the_console(machine: Machine, capsys: pytest.CaptureFixture[str]) -> None:
+    boot.climb(machine, (("assigned", fails(Unreachable("word " * 60))), ("dhcp", holds)))
+    (line,) = capsys.readouterr().out.splitlines()
+    assert line.startswith("homeport: assigned: word")
+    assert len(line) <= 100
+
+
+def test_ladders_end_where_somebody_can_log_in() -> None:
+    assert [name for name, _ in boot.LADDER] == ["assigned", "last-known-good", "seed", "left-as-found", "dhcp"]
+    assert [name for name, _ in boot.LADDER_ON_DHCP] == ["dhcp"]
+    assert "dhcp" not in dict(boot.LADDER_OF_REFRESH), "a refresh must not take a running network away"
