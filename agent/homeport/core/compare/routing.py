@@ -12,7 +12,7 @@ from homeport.core.showing import show
 
 Route = Mapping[str, object]
 MAIN_TABLE = 254
-_ROUTE_NUMBERS = ("weight", "cwnd", "initcwnd", "initrwnd", "mtu", "advmss")
+_ROUTE_NUMBERS = ("cwnd", "initcwnd", "initrwnd", "mtu", "advmss")
 
 
 def route_differences(
@@ -72,6 +72,9 @@ def _is_route(wanted: Route, found: Route, vrf_tables: Mapping[str, int]) -> boo
         and (metric is None or metric < 0 or _metric(wanted) == _metric(found))
         and (special is None or special == found.get("route-type"))
         and (not wanted.get("source") or plain_ip(wanted["source"]) == plain_ip(found.get("source")))
+        # The kernel keeps a weight only while there are several next hops.
+        and (None in (wanted.get("weight"), found.get("weight"))
+             or same_value("weight", wanted["weight"], found["weight"]))
         and all(wanted.get(key) is None or same_value(key, wanted[key], found.get(key))
                 for key in _ROUTE_NUMBERS)
         and all(wanted.get(key) is None or read_bool(wanted[key]) == bool(found.get(key))

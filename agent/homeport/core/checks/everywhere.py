@@ -1,0 +1,64 @@
+"""Checks of any string anywhere, in policies too: control characters, masked secrets, scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from homeport.core.checks.view import View, complain, section
+from homeport.core.complaint import Complaint, Path
+from homeport.core.schema.kinds import key_text, show_key
+from homeport.core.showing import show
+
+MASK = "<_password_hid_by_nmstate>"
+_SCRIPTS = ("post-activation", "post-deactivation")
+
+
+def control_characters(view: View) -> Iterator[Complaint]:
+    """No string may hold one: written into a keyfile, a line end in a description begins a new section."""
+    for path, value in strings(view.config):
+        # Scripts have lines; whether they are allowed at all is another check.
+        if not value.isprintable() and not (path and path[-1] in _SCRIPTS and "dispatch" in path):
+            bad = next((c for c in value if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029"), "")
+            if bad:
+                yield complain(path, f"a control character ({bad!a}) in {show(value)}", "text on one line")
+
+
+def masked_secrets(view: View) -> Iterator[Complaint]:
+    """`nmstatectl show` prints this instead of a password; fed back, it would become the password."""
+    for path, value in strings(view.config):
+        if value == MASK:
+            yield complain(path, "the mask that nmstate prints instead of a secret", "the secret itself")
+
+
+def dispatch_scripts(view: View) -> Iterator[Complaint]:
+    """Scripts from the network run as root whenever the interface comes up or goes down."""
+    for state, at in _states(view.config):
+        interfaces = state.get("interfaces")
+        for index, entry in enumerate(interfaces if isinstance(interfaces, list) else []):
+            scripts = section(section(entry).get("dispatch"))
+            if any(scripts.get(key) for key in _SCRIPTS) and section(entry).get("state") != "absent":
+                yield complain((*at, "interfaces", index, "dispatch"), "scripts that would run as root",
+                               "no scripts, or AllowDispatch=yes in homeport.conf")
+
+
+def _states(config: Mapping[str, object]) -> Iterator[tuple[Mapping[str, object], Path]]:
+    yield config, ()
+    for key in ("desired", "desiredState"):
+        yield section(config.get(key)), (key,)
+
+
+def strings(tree: object) -> Iterator[tuple[Path, str]]:
+    """Every string of the tree with its path, keys too; iterative, as depth is the document's choice."""
+    todo: list[tuple[Path, object]] = [((), tree)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, Mapping):
+            for key, item in reversed(list(value.items())):
+                at = (*path, show_key(key_text(key)))
+                todo.append((at, item))
+                if isinstance(key, str):
+                    todo.append((at, key) if not key.isprintable() else (at, None))
+        elif isinstance(value, list):
+            todo += [((*path, index), item) for index, item in reversed(list(enumerate(value)))]
