@@ -56,6 +56,10 @@ zipapp: ## build/homeport.pyz, the agent in one file: the same byte for byte whe
 # machine. Nothing in /etc/homeport is touched.
 ROOT := "$(DESTDIR)"
 LIB := $(ROOT)/usr/lib
+# The installed zipapp gets bytecode of that root's own Python, where that can be run; the sources stay beside it, for
+# the day when the root gets another Python.
+BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I - --add-bytecode /usr/lib/homeport/homeport.pyz \
+  < agent/mkzipapp.py
 UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
 
 .PHONY: install
@@ -64,6 +68,7 @@ install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport'
 	  $(LIB)/systemd/system $(LIB)/systemd/system-preset \
 	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
+	$(BYTECODE) || echo "(without bytecode: this root's Python does not run here; homeport starts a little slower)"
 	ln -sfn ../lib/homeport/homeport.pyz $(ROOT)/usr/bin/homeport
 	$(PYTHON) tools/default-settings.py > build/homeport.conf
 	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf

@@ -2,6 +2,7 @@
 """Packs the agent into one file, the same byte for byte wherever and whenever it is packed.
 
     mkzipapp.py OUTPUT
+    mkzipapp.py --add-bytecode ZIPAPP      for the Python that runs this, in place
 
 Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two
 archives of the same files differ: order, dates, modes, the packer's zlib; `python3 -m zipapp` fixes none
@@ -10,15 +11,16 @@ of these. Refuses to know what the agent does. It stays outside the package, so 
 
 from __future__ import annotations
 
+import importlib.util
 import io
+import marshal
 import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-AGENT = Path(__file__).resolve().parent
 # Isolated (-I): neither PYTHON* variables, nor the user's packages, nor the folder one stands in. Debian,
 # Fedora and openSUSE have the distribution's Python, with its libraries, behind this name.
 SHEBANG = b"#!/usr/bin/python3 -I\n"
@@ -29,10 +31,14 @@ UNIX = 3
 
 
 def main() -> int:
-    if len(sys.argv) != 2:
-        print("usage: mkzipapp.py OUTPUT", file=sys.stderr)
-        return os.EX_USAGE
-    write_executable(Path(sys.argv[1]), SHEBANG + pack(members(AGENT)))
+    match sys.argv[1:]:
+        case ["--add-bytecode", zipapp]:
+            write_executable(Path(zipapp), pack(with_bytecode(Path(zipapp))))
+        case [output]:
+            write_executable(Path(output), pack(members(Path(__file__).resolve().parent)))
+        case _:
+            print("usage: mkzipapp.py OUTPUT | --add-bytecode ZIPAPP", file=sys.stderr)
+            return os.EX_USAGE
     return os.EX_OK
 
 
@@ -44,9 +50,26 @@ def members(agent: Path) -> Iterator[tuple[str, bytes]]:
         yield path.relative_to(agent).as_posix(), path.read_bytes()
 
 
-def pack(files: Iterator[tuple[str, bytes]]) -> bytes:
-    """The zip archive of `files`, sorted by name."""
-    buffer = io.BytesIO()
+def with_bytecode(zipapp: Path) -> Iterator[tuple[str, bytes]]:
+    """What is in `zipapp`, with each module compiled beside its source.
+
+    Python takes the compiled one if it is of this very Python, and the source if not (zipimport); it looks no
+    further ("unchecked", PEP 552), as both come in one file. Half of a boot's time in Python is compiling.
+    """
+    with zipfile.ZipFile(zipapp) as archive:
+        sources = {name: archive.read(name) for name in archive.namelist() if name.endswith(".py")}
+    unchecked = (0b01).to_bytes(4, "little")
+    for name, source in sources.items():
+        code = compile(source, f"{zipapp}/{name}", "exec", dont_inherit=True, optimize=0)
+        yield name, source
+        yield f"{name}c", (importlib.util.MAGIC_NUMBER + unchecked + importlib.util.source_hash(source)
+                           + marshal.dumps(code))
+
+
+def pack(files: Iterable[tuple[str, bytes]]) -> bytes:
+    """The zipapp of `files`, sorted by name."""
+    buffer = io.BytesIO(SHEBANG)
+    buffer.seek(len(SHEBANG))
     # Stored, not deflated: zlib and its faster replacements make different bytes of the same text. What
     # carries the zipapp (a package, an initramfs) compresses it anyway, and Python starts it a little sooner.
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:

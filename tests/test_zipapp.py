@@ -31,7 +31,8 @@ def test_holds_only_the_agent(tmp_path: Path) -> None:
         (tree / "agent" / litter).parent.mkdir(exist_ok=True)
         (tree / "agent" / litter).write_text("litter")
     modules = {path.relative_to(AGENT).as_posix() for path in (AGENT / "homeport").rglob("[!.]*.py")}
-    assert set(names(build(tree), tmp_path)) == modules | {"__main__.py", "homeport/_build.py"}
+    build(tree)
+    assert set(read_members(tree / "build/homeport.pyz")) == modules | {"__main__.py", "homeport/_build.py"}
 
 
 def test_entries_carry_nothing_of_the_machine(tmp_path: Path) -> None:
@@ -61,9 +62,9 @@ def test_starts_isolated(tmp_path: Path) -> None:
 
 def test_tells_a_changed_tree_from_its_commit(tmp_path: Path) -> None:
     tree = repository(tmp_path / "tree")
-    clean = commit_in(tree, tmp_path)
+    clean = commit_in(tree)
     (tree / "agent/homeport/errors.py").open("a").write("# changed\n")
-    assert commit_in(tree, tmp_path) == clean + "+"
+    assert commit_in(tree) == clean + "+"
 
 
 @pytest.mark.parametrize("inside_a_repository", [False, True])
@@ -73,7 +74,48 @@ def test_source_package_has_no_commit(tmp_path: Path, inside_a_repository: bool)
         repository(tmp_path)
     tree = tmp_path / "homeport-0.1"
     copy_agent(tree)
-    assert commit_in(tree, tmp_path) == "unknown"
+    assert commit_in(tree) == "unknown"
+
+
+def test_bytecode_is_used_and_sources_are_kept(tmp_path: Path) -> None:
+    """Spoil the sources: what was compiled still runs. Compile for another Python: the sources do."""
+    zipapp = with_bytecode(tmp_path)
+    modules = read_members(zipapp)
+    assert {name for name in modules if name.endswith(".pyc")} == {
+        f"{name}c" for name in modules if name.endswith(".py")}
+    spoiled = {name: b"(" if name.endswith(".py") else data for name, data in modules.items()}
+    assert run(repacked(spoiled, tmp_path / "spoiled"), "version").startswith("homeport ")
+    alien = {name: b"\0\0\r\n" + data[4:] if name.endswith(".pyc") else data for name, data in modules.items()}
+    assert run(repacked(alien, tmp_path / "alien"), "version").startswith("homeport ")
+
+
+def test_bytecode_added_twice_is_added_once(tmp_path: Path) -> None:
+    zipapp = with_bytecode(tmp_path)
+    once = zipapp.read_bytes()
+    run("/usr/bin/python3", AGENT / "mkzipapp.py", "--add-bytecode", zipapp)
+    assert zipapp.read_bytes() == once
+
+
+def with_bytecode(folder: Path) -> Path:
+    tree = repository(folder / "tree")
+    build(tree)
+    zipapp = tree / "build/homeport.pyz"
+    run("/usr/bin/python3", AGENT / "mkzipapp.py", "--add-bytecode", zipapp)
+    return zipapp
+
+
+def read_members(zipapp: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(zipapp) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def repacked(members: dict[str, bytes], path: Path) -> Path:
+    path.write_bytes(b"#!/usr/bin/python3 -I\n")
+    with zipfile.ZipFile(path, "a") as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    path.chmod(0o755)
+    return path
 
 
 def copy_agent(tree: Path) -> None:
@@ -98,17 +140,10 @@ def build(tree: Path, umask: int = 0o022) -> bytes:
     return output.read_bytes()
 
 
-def names(data: bytes, folder: Path) -> list[str]:
-    (folder / "names.zip").write_bytes(data)
-    with zipfile.ZipFile(folder / "names.zip") as archive:
-        return archive.namelist()
-
-
-def commit_in(tree: Path, folder: Path) -> str:
-    (folder / "commit.zip").write_bytes(build(tree))
-    with zipfile.ZipFile(folder / "commit.zip") as archive:
-        scope: dict[str, str] = {}
-        exec(archive.read("homeport/_build.py"), scope)
+def commit_in(tree: Path) -> str:
+    build(tree)
+    scope: dict[str, str] = {}
+    exec(read_members(tree / "build/homeport.pyz")["homeport/_build.py"], scope)
     return scope["COMMIT"]
 
 
