@@ -80,13 +80,13 @@ class Manager:
         """
         pause = 0.01
         while True:
+            left = deadline - time.monotonic()
             try:
-                left = max(0.05, deadline - time.monotonic())
-                return str(self._get(_ROOT, SERVICE, "Version", timeout=min(self._timeout, left)))
+                return str(self._get(_ROOT, SERVICE, "Version", timeout=min(self._timeout, max(left, 0.05))))
             except NotReady:
-                if time.monotonic() + pause >= deadline:
+                if left <= 0:
                     raise
-            time.sleep(pause)
+            time.sleep(min(pause, max(0.0, deadline - time.monotonic())))
             pause = min(2 * pause, 0.2)
 
     # -- global DNS --
