@@ -125,6 +125,13 @@ def test_all_at_once_with_the_files_name() -> None:
     ]
 
 
+def test_many_sections_are_judged_in_one_go() -> None:
+    # 150 000 sections: minutes, if each were looked for among the others
+    text = GOOD.format(more="") + "".join(f"[{number}]\n" for number in range(150_000))
+    assert found(text) == []
+    assert len(found("[connection]\ntype=dummy\n[a]\n" + "".join(f"k{n}=\\x\n" for n in range(1000)))) == 100
+
+
 @given(st.one_of(st.text(), st.text("[]=;\\ \n\0abtype"), st.builds(
     GOOD.__add__, st.text("[]ipv46adresou=;,/:.0123456789\\ \n"))))
 def test_any_text_is_judged_and_complaints_are_one_line(text: str) -> None:

@@ -136,31 +136,35 @@ class Keyfile:
         return self.set_raw(section, key, "".join(_encode(item, separator=";") + ";" for item in items))
 
     def set_raw(self, section: str, key: str, raw: str) -> Keyfile:
+        Keyfile(((section, ((key, raw),)),))
         pairs = self.items(section)
         if any(name == key for name, _ in pairs):
             pairs = tuple((name, raw if name == key else old) for name, old in pairs)
         else:
             pairs = (*pairs, (key, raw))
-        return self.with_section(section, pairs)
+        return self._replaced(section, pairs)
 
     def with_section(self, section: str, pairs: Pairs) -> Keyfile:
         """With these keys in the section, in its old place if it had one."""
+        Keyfile(((section, pairs),))
+        return self._replaced(section, pairs)
+
+    def _replaced(self, section: str, pairs: Pairs) -> Keyfile:
         if not self.has(section):
-            return Keyfile((*self.sections, (section, pairs)))
-        return Keyfile(tuple(
-            (name, pairs if name == section else old) for name, old in self.sections))
+            return _sound((*self.sections, (section, pairs)))
+        return _sound(tuple((name, pairs if name == section else old) for name, old in self.sections))
 
     def remove(self, section: str, *keys: str) -> Keyfile:
         """Without these keys; without the whole section if none is named."""
         if keys:
             kept = tuple(pair for pair in self.items(section) if pair[0] not in keys)
-            return self.with_section(section, kept) if self.has(section) else self
-        return Keyfile(tuple(entry for entry in self.sections if entry[0] != section))
+            return self._replaced(section, kept) if self.has(section) else self
+        return _sound(tuple(entry for entry in self.sections if entry[0] != section))
 
 
     def in_order(self) -> Keyfile:
         """In the order that NetworkManager writes, but [user] last: equal content is equal text."""
-        return Keyfile(tuple(
+        return _sound(tuple(
             (name, tuple(sorted(pairs, key=lambda pair: _rank(pair[0], _FIRST_KEYS))))
             for name, pairs in sorted(self.sections, key=lambda entry: _rank(entry[0], _FIRST))))
 
@@ -168,6 +172,13 @@ class Keyfile:
 def parse(text: str) -> Keyfile:
     """`Keyfile.parse`, for those who read better without the class."""
     return Keyfile.parse(text)
+
+
+def _sound(sections: tuple[tuple[str, Pairs], ...]) -> Keyfile:
+    """A keyfile of parts that were judged before: a change costs the change, not the whole file."""
+    keyfile = object.__new__(Keyfile)
+    object.__setattr__(keyfile, "sections", sections)
+    return keyfile
 
 
 def scan(text: str) -> tuple[tuple[tuple[str, Pairs], ...], list[Complaint]]:
@@ -305,22 +316,32 @@ def _encode(text: str, separator: str = "") -> str:
     return encoded
 
 
+def escape_fault(raw: str, path: str) -> tuple[Complaint, ...]:
+    """What is wrong with the escapes of a raw value, be it a list or not; empty if nothing is."""
+    try:
+        _decode_list(raw, path)
+    except KeyfileError as error:
+        return error.complaints
+    return ()
+
+
 def _decode(raw: str, path: str) -> str:
     return "".join(_decode_list(raw, path, separator=""))
 
 
 def _decode_list(raw: str, path: str, separator: str = ";") -> list[str]:
     """GLib's g_key_file_parse_value_as_string(): the pieces between separators, the last if not empty."""
-    items = [""]
+    items: list[list[str]] = [[]]
     chars = iter(raw)
     for char in chars:
         if char == "\\":
-            items[-1] += _unescape(next(chars, ""), separator, path)
+            items[-1].append(_unescape(next(chars, ""), separator, path))
         elif char == separator:
-            items.append("")
+            items.append([])
         else:
-            items[-1] += char
-    return items if items[-1] or not separator else items[:-1]
+            items[-1].append(char)
+    pieces = ["".join(item) for item in items]
+    return pieces if pieces[-1] or not separator else pieces[:-1]
 
 
 def _unescape(char: str, separator: str, path: str) -> str:

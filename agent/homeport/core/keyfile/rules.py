@@ -35,12 +35,10 @@ def spread_rules(profiles: Mapping[str, Keyfile]) -> dict[str, Keyfile]:
 def _with_rules(profile: Keyfile, family: str, loose: Mapping[tuple[str, ...], str]) -> Keyfile:
     have = _rules(profile, family)
     known = {_meaning(rule) for rule in have.values()}
-    number = max((int(key.removeprefix("routing-rule") or 0) for key in have), default=0)
-    for meaning, rule in loose.items():
-        if meaning not in known:
-            number += 1
-            profile = profile.set_raw(family, f"routing-rule{number}", rule)
-    return profile
+    first = 1 + max((int(key.removeprefix("routing-rule") or 0) for key in have), default=0)
+    missing = [rule for meaning, rule in loose.items() if meaning not in known]
+    more = tuple((f"routing-rule{number}", rule) for number, rule in enumerate(missing, first))
+    return profile.with_section(family, profile.items(family) + more) if more else profile
 
 
 def _rules(profile: Keyfile, family: str) -> dict[str, str]:

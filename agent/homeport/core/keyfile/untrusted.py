@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import Keyfile, KeyfileError, scan, shown
+from homeport.core.keyfile.format import MAX_COMPLAINTS, Keyfile, KeyfileError, escape_fault, scan, shown
 from homeport.core.keyfile.names import is_uuid
 from homeport.core.keyfile.values import check_values
 
@@ -55,7 +55,7 @@ def check_untrusted(
     complaints += _check_text(profile)
     complaints += check_values(profile)
     return [Complaint(": ".join(part for part in (shown(file_name), complaint.path) if part),
-                      complaint.found, complaint.wanted) for complaint in complaints]
+                      complaint.found, complaint.wanted) for complaint in complaints[:MAX_COMPLAINTS]]
 
 
 def check_file_name(name: str) -> list[Complaint]:
@@ -116,26 +116,22 @@ def _check_boot(profile: Keyfile) -> Iterator[Complaint]:
                         "no permissions: it must come up at boot")
     if profile.has(".nmmeta"):
         yield Complaint("[.nmmeta]", "NetworkManager's own section", "no such section in a document")
-    for section in profile.names():
+    for section, pairs in profile.sections:
         kind = section.partition(".")[0].removesuffix("-secrets")
-        for key, raw in profile.items(section) if kind in _SECRETS or kind == "wireguard-peer" else ():
-            flags = profile.get_int(section, key) or 0
-            if key.endswith("-flags") and flags & 3:
+        for key, raw in pairs if kind in _SECRETS or kind == "wireguard-peer" else ():
+            if key.endswith("-flags") and raw.strip().isdecimal() and int(raw[:9]) & 3:
                 yield Complaint(f"[{shown(section)}] {shown(key)}", f"{shown(raw)}: a person is asked",
                                 "0: the secret stands in the profile")
 
 
 def _check_text(profile: Keyfile) -> Iterator[Complaint]:
-    for section in profile.names():
-        for key, raw in profile.items(section):
+    for section, pairs in profile.sections:
+        for key, raw in pairs:
             if _MASK in raw:
                 yield Complaint(f"[{shown(section)}] {shown(key)}", "nmstate's mask for a secret",
                                 "the secret itself")
-            try:
-                profile.get_list(section, key)
-            except KeyfileError as error:
-                # NetworkManager drops the value without a word.
-                yield from error.complaints
+            if "\\" in raw:  # NetworkManager drops a value with a wrong escape, without a word
+                yield from escape_fault(raw, f"[{section}] {key}")
 
 
 def _is_matched(profile: Keyfile) -> bool:
