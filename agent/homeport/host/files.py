@@ -92,6 +92,14 @@ def make_dir(root: Where, path: Where, mode: int = 0o755) -> None:
         _make_one(root, "/" + "/".join(parts[:depth]), mode if depth == len(parts) else 0o755)
 
 
+def is_dir(root: Where, path: Where) -> bool:
+    """Whether `path` below `root` is a directory, or a symlink to one; false if that cannot be seen."""
+    try:
+        return os.path.isdir(resolve(root, path))
+    except OSError:
+        return False
+
+
 def sweep(root: Where, path: Where) -> tuple[str, ...]:
     """Remove what a killed `write_atomic` left in the directory `path`; the names, for the log.
 
@@ -190,7 +198,7 @@ def _make_one(root: Where, path: str, mode: int) -> None:
         try:
             os.mkdir(name, 0o700, dir_fd=directory)
         except FileExistsError:
-            if not os.path.isdir(resolve(root, path)):
+            if not is_dir(root, path):
                 raise
             return
         os.chmod(name, mode, dir_fd=directory)  # mkdir's mode is cut by the umask

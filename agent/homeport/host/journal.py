@@ -97,7 +97,9 @@ def console(text: str, *, stream: TextIO | None = None) -> None:
         print(line, file=stream, flush=True)
     except UnicodeEncodeError:  # a console of the C locale
         print(line.encode("ascii", "replace").decode(), file=stream, flush=True)
-    except OSError:  # nobody listens any more; the journal has it
+    except OSError:  # nobody reads any more; the journal has it
+        # What is still in the buffer would fail again when Python exits, and become our exit status.
+        os.dup2(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), stream.fileno())
         logging.getLogger(__name__).debug("Cannot write to the console, going on without it")
 
 

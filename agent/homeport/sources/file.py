@@ -15,7 +15,7 @@ from urllib.parse import unquote
 
 from homeport.core.complaint import Complaint
 from homeport.errors import DocumentError, NoAssignment, SourceError
-from homeport.host.files import read_file, resolve
+from homeport.host.files import is_dir, read_file, resolve
 from homeport.sources.address import MissingFact, fill, is_url
 from homeport.sources.reply import LARGEST, Reply
 
@@ -45,7 +45,7 @@ def fetch(settings: Settings, identity: Identity, *, root: Where = "/") -> Reply
         except MissingFact as error:
             wrong = wrong or error
             continue
-        found = _in_folder(root, path, identity) if os.path.isdir(resolve(root, path)) else path
+        found = _in_folder(root, path, identity) if is_dir(root, path) else path
         data = _read(root, found) if found else None
         if data is not None:
             return Reply(data, source=NAME, url=found)

@@ -40,7 +40,7 @@ PARTIAL_CHAIN = 0x80000  # X509_V_FLAG_PARTIAL_CHAIN: a configured intermediate 
 
 # X509_V_ERR_*, openssl/x509_vfy.h
 NOT_YET_VALID, EXPIRED, HOST_MISMATCH, ADDRESS_MISMATCH = 9, 10, 62, 64
-UNKNOWN_CA = (2, 18, 19, 20, 21)
+UNKNOWN_CA = (2, 7, 18, 19, 20, 21)  # 7: signed by another key of an authority of that name
 
 
 class Context(ssl.SSLContext):
@@ -109,15 +109,18 @@ def _has_certificates(folder: str | None) -> bool:
 
 
 def _load_file(context: ssl.SSLContext, root: str | os.PathLike[str], path: str) -> None:
+    words = "no such file"
     try:
         data = read_file(root, path, LARGEST)
-        if data is None:
-            raise FileNotFoundError(2, "no such file")
-        context.load_verify_locations(cadata=data.decode("ascii", "replace"))
-    except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-        words = "no certificate in it" if isinstance(error, ssl.SSLError) else (
-            error.strerror if isinstance(error, OSError) else error)
-        log.warning("Cannot use the certificate authorities in %s: %s; going on without them", path, words)
+        if data is not None:
+            # Comments between the certificates may be in any language.
+            context.load_verify_locations(cadata=data.decode("ascii", "ignore"))
+            return
+    except (ValueError, ssl.SSLError):
+        words = "no certificate in it"
+    except OSError as error:
+        words = error.strerror or "not readable"
+    log.warning("Cannot use the certificate authorities in %s: %s; going on without them", path, words)
 
 
 def explain(error: ssl.SSLError, host: str, now: float | None = None) -> AttemptFailed:

@@ -206,14 +206,14 @@ def _exchange(asker: Asker, target: Target, address: WebAddress) -> Answer:
     from homeport.sources.wire import AttemptFailed, Limits
     settings, left = asker.settings, asker.left()
     if left <= 0:
-        raise Unreachable(f"No answer from {target.address.shown} before the deadline")
+        raise Unreachable(f"No document from {target.address.shown} before the deadline")
     limits = Limits(settings.connect_timeout, settings.header_timeout, settings.body_timeout, in_all=left)
     try:
         return http.get(address.url, _headers(asker, target, address), limits=limits,
                         context=asker.context, proxy=settings.proxy, largest=LARGEST)
     except AttemptFailed as failed:
         kind = Hopeless if failed.final else Unreachable
-        raise kind(f"No answer from {address.shown}: {failed.cause}", failed.hint) from None
+        raise kind(f"No document from {address.shown}: {failed.cause}", failed.hint) from None
     except http.TooLarge:
         raise DocumentError([Complaint(
             "", f"the document from {address.shown} is larger than {LARGEST >> 10} KiB",
