@@ -33,7 +33,7 @@ LIMIT = MAX_BYTES
 
 # Values that no complaint may quote: they would end up on a console and in the journal.
 _LONGEST_PATH = 400
-_SECRET = re.compile(r"(?:password|psk|mka-cak)\Z")
+_SECRET = re.compile(r"(?:password|psk|secret|cak)(?:\[\d+\])*\Z")
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def check_assignment(assignment: Assignment, *, allow_dispatch: bool = False,
     found = [_in_document(assignment, complaint) for complaint in check_schema(assignment.config)]
     if waiting:
         found = [complaint for complaint in found if complaint.path not in waiting]
-    else:
+    elif len(found) < MAX_COMPLAINTS:
         found += [_in_document(assignment, complaint) for complaint in check_meaning(
             assignment.config, allow_dispatch=allow_dispatch, force=assignment.force)]
     return list(_unique(found))

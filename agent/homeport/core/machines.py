@@ -45,9 +45,9 @@ def read_entries(tree: Any, texts: Texts) -> tuple[list[Entry], list[Complaint]]
                 safe_path((*where, "match")), show(item.get("match")),
                 f"facts of the machine ({listing(FACTS)}), or {{}} for all"))
         else:
-            facts, found = _read_match(item["match"], (*where, "match"), texts)
-            complaints += found
-            if not found:
+            before = len(complaints)
+            facts = _read_match(item["match"], (*where, "match"), texts, complaints)
+            if len(complaints) == before:
                 network = {key: value for key, value in item.items() if key != "match"}
                 entries.append(Entry(index, network, facts))
     return entries, complaints + _same_matches(entries)
@@ -84,10 +84,9 @@ def fitting_names(names: Iterable[str], machine: Machine) -> list[str]:
     return found
 
 
-def _read_match(match: dict[str, Any], path: Path,
-                texts: Texts) -> tuple[dict[str, frozenset[str]], list[Complaint]]:
+def _read_match(match: dict[str, Any], path: Path, texts: Texts,
+                complaints: list[Complaint]) -> dict[str, frozenset[str]]:
     facts: dict[str, frozenset[str]] = {}
-    complaints: list[Complaint] = []
     for key, given in match.items():
         where = (*path, key)
         fact = _canonical(key)
@@ -101,7 +100,7 @@ def _read_match(match: dict[str, Any], path: Path,
             complaints.append(Complaint(safe_path(where), show(given), f"a {fact}, or several"))
         facts[fact] = frozenset(_read_value(fact, value, at, texts, complaints)
                                 for at, value in values)
-    return facts, complaints
+    return facts
 
 
 def _read_value(fact: str, value: Any, where: Path, texts: Texts,

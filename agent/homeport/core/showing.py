@@ -34,10 +34,9 @@ def printable(text: str, limit: int = _LONGEST) -> str:
     """`text` with everything escaped that a terminal would not simply print, cut at `limit`."""
     # Cut first: escaping a whole 512 KiB scalar for sixty characters of it would be a waste.
     cut = text[:limit]
-    safe = "".join(
+    safe = cut if cut.isprintable() else "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode("ascii")
-        for char in cut
-    )
+        for char in cut)
     return safe if len(text) <= limit else safe + "…"
 
 
