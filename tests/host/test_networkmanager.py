@@ -221,6 +221,28 @@ def test_a_strangers_profile_survives_override_and_rollback(bed: Bed, manager: M
     assert admin and admin.filename == path and not admin.unsaved
 
 
+def test_a_route_that_changes_in_its_metric_alone_is_changed(bed: Bed, manager: Manager) -> None:
+    apply()
+    nmstatectl.commit()
+    up(manager, "homeport-enp1s0")
+    routes = {"config": [{**SEED["routes"]["config"][0], "metric": 160}]}  # type: ignore[call-overload]
+    nmstatectl.apply({**SEED, "routes": routes})
+    wait_until(lambda: "metric 160" in bed.run("ip", "route", "show", "default"), timeout=5, what="metric 160")
+    assert "metric 150" not in bed.run("ip", "route", "show", "default")
+    nmstatectl.commit()
+    watch = bed.watch()
+    nmstatectl.apply({**SEED, "routes": routes})  # the same again
+    assert watch.events() == []
+
+
+@pytest.mark.usefixtures("manager")
+def test_a_policy_is_resolved_on_this_machine() -> None:
+    state = nmstatectl.resolve_policy({
+        "capture": {"nic": 'interfaces.name == "enp1s0"'},
+        "desired": {"interfaces": [{"name": "{{ capture.nic.interfaces.0.name }}", "type": "ethernet"}]}})
+    assert [row["name"] for row in state["interfaces"]] == ["enp1s0"]
+
+
 def test_a_restart_inside_the_window_loses_the_checkpoint(bed: Bed, manager: Manager) -> None:
     bed.serve_dhcp()
     up(manager, "homeport-bootstrap")
