@@ -24,6 +24,7 @@ routes:
 route-rules:
   config:
   - {ip-from: 192.0.2.0/24, iif: 007, route-table: 200, priority: 0b101}
+ovs-db: {other_config: {dpdk-init: 1e3, a: true, b: null}}
 ovn:
   bridge-mappings:
   - {localnet: 5, bridge: 1.50}
@@ -45,6 +46,7 @@ def test_text_fields_have_the_text_of_the_document() -> None:
                                "next-hop-address": "192.0.2.1", "metric": 150, "table-id": "254"}]},
         "route-rules": {"config": [{"ip-from": "192.0.2.0/24", "iif": "007", "route-table": 200,
                                     "priority": 5}]},
+        "ovs-db": {"other_config": {"dpdk-init": "1e3", "a": "true", "b": None}},
         "ovn": {"bridge-mappings": [{"localnet": "5", "bridge": "1.50"}]},
         # `interfaces:` with nothing below it is an empty list to nmstate, `null` an error.
     }
@@ -55,6 +57,7 @@ def test_text_fields_have_the_text_of_the_document() -> None:
     "hostname: x\nroutes: {config: 5}\ndns-resolver: [1]\nroute-rules: {config: [7]}",  # the schema's business
     "routes: {config: [{destination: {a: 1}, next-hop-interface: [5]}]}",
     "hostname: {config: null}",  # not set
+    "ovs-db: {other_config: [1]}",
 ])
 def test_all_else_stays(document: str) -> None:
     assert read(document) == read_yaml(document).value

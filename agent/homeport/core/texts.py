@@ -1,11 +1,10 @@
-"""Fields that nmstate reads as text whatever they look like, and the text they have in the
-document.
+"""Fields that nmstate reads as text whatever they look like, and the text that the document has there.
 
 `next-hop-interface: 100` is the interface named "100", and `config: 1e3` a host name: serde_yaml
 hands a field that nmstate declares as String the very characters of the document.  Not so below
 `interfaces` and in policies: nmstate reads these into JSON values first, where 100 stays a number
 and is refused for a name (nmstate 2.2.62: net_state.rs, hostname.rs, dns.rs, route.rs,
-route_rule.rs, ovn.rs against iface.rs and policy/).  Seen with `nmstatectl format`.
+route_rule.rs, ovs.rs, ovn.rs against iface.rs and policy/).  Seen with `nmstatectl format`.
 """
 
 from __future__ import annotations
@@ -63,6 +62,9 @@ def as_nmstate_reads(config: dict[str, Any], texts: Texts, path: Path) -> dict[s
     _entries(state, "routes", "config", _ROUTE, texts, path)
     _entries(state, "routes", "running", _ROUTE, texts, path)
     _entries(state, "route-rules", "config", _RULE, texts, path)
+    if isinstance(ovs := state.get("ovs-db"), dict):
+        state["ovs-db"] = {part: _texts(values, None, texts, (*path, "ovs-db", part))
+                           for part, values in ovs.items()}
     _entries(state, "ovn", "bridge-mappings", ("localnet", "bridge"), texts, path)
     return state
 
@@ -82,11 +84,12 @@ def _entries(state: dict[str, Any], section: str, key: str, names: tuple[str, ..
                                         for index, entry in enumerate(part[key])]}
 
 
-def _texts(entry: Any, names: tuple[str, ...], texts: Texts, path: Path) -> Any:
+def _texts(entry: Any, names: tuple[str, ...] | None, texts: Texts, path: Path) -> Any:
+    """`entry` with its fields called `names` (without them: all) as text, unless they are not set."""
     if not isinstance(entry, dict):
         return entry
     return {key: texts.at((*path, key), value)
-            if key in names and isinstance(value, int | float) else value
+            if (names is None or key in names) and isinstance(value, int | float) else value
             for key, value in entry.items()}
 
 
