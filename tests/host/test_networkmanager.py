@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +33,7 @@ dns=192.168.122.98;
 [ipv6]
 method=disabled
 """
-SEED = {
+SEED: dict[str, Any] = {
     "dns-resolver": {"config": {"server": ["192.168.122.1"]}},
     "interfaces": [{
         "name": "enp1s0", "profile-name": "homeport-enp1s0", "type": "ethernet", "state": "up",
@@ -75,7 +76,7 @@ def up(manager: Manager, profile: str, nic: str = "enp1s0") -> Device:
 
 def apply(override: bool = False, address: str = "192.168.122.150") -> None:
     text = {"ip": address, "prefix-length": 24}
-    interface = {**SEED["interfaces"][0], "ipv4": {"enabled": True, "dhcp": False, "address": [text]}}  # type: ignore[index]
+    interface = {**SEED["interfaces"][0], "ipv4": {"enabled": True, "dhcp": False, "address": [text]}}
     nmstatectl.apply({**SEED, "interfaces": [interface]}, checkpoint_seconds=60, override=override)
 
 
@@ -225,7 +226,7 @@ def test_a_route_that_changes_in_its_metric_alone_is_changed(bed: Bed, manager: 
     apply()
     nmstatectl.commit()
     up(manager, "homeport-enp1s0")
-    routes = {"config": [{**SEED["routes"]["config"][0], "metric": 160}]}  # type: ignore[call-overload]
+    routes = {"config": [{**SEED["routes"]["config"][0], "metric": 160}]}
     nmstatectl.apply({**SEED, "routes": routes})
     wait_until(lambda: "metric 160" in bed.run("ip", "route", "show", "default"), timeout=5, what="metric 160")
     assert "metric 150" not in bed.run("ip", "route", "show", "default")

@@ -16,6 +16,7 @@ from homeport.host.proof.ways import Way, bind, endpoint
 
 A, AAAA = 1, 28
 _ATTEMPT = 2.0  # seconds for one server's answer, before the next is asked
+_PAUSE = 0.5
 _RCODES = {1: "says it cannot read the question", 2: "says that it failed (SERVFAIL)",
            3: "does not know the name (NXDOMAIN)", 4: "does not support the question",
            5: "refuses us (REFUSED)"}
@@ -39,23 +40,27 @@ def resolve(name: str, servers: Iterable[str], find_way: FindWay, deadline: floa
     servers = [server.partition("#")[0] for server in servers]
     if not servers:
         raise NoAnswer("no DNS server is configured")
+    faults: dict[str, str] = {}
     while True:
-        faults = []
         for server in servers:
             try:
                 found = [ip for kind in types for ip in query(name, kind, server, find_way(server), deadline)]
+            except TimeoutError:
+                faults.setdefault(server, ": no answer")  # what it answered before says more
+                continue
             except OSError as error:
-                faults.append(f"{server}: {error.strerror or error or 'no answer'}")
+                faults[server] = f": {error.strerror or error}"
                 continue
             except ValueError as error:
-                faults.append(f"{server} {error}")
+                faults[server] = f" {error}"
                 continue
             if found:
                 return found, server
             raise NoSuchName(f"{server} knows no address of it")
-        if time.monotonic() >= deadline:
-            raise NoAnswer("; ".join(faults))
-        time.sleep(max(0.0, min(0.5, deadline - time.monotonic())))
+        left = deadline - time.monotonic()
+        if left <= 0:
+            raise NoAnswer("; ".join(f"{server}{fault}" for server, fault in faults.items()))
+        time.sleep(min(_PAUSE, left))
 
 
 def query(name: str, kind: int, server: str, way: Way | None, deadline: float) -> list[str]:
@@ -81,7 +86,7 @@ def _receive(file: socket.socket, question: bytes, until: float) -> bytes:
         answer = file.recv(4096)
         if len(answer) >= 12 and answer[:2] == question[:2] and answer[2] & 0x80:
             return answer
-    raise TimeoutError(0, "no answer")
+    raise TimeoutError
 
 
 def _over_tcp(question: bytes, server: str, way: Way, until: float) -> bytes:
