@@ -70,13 +70,14 @@ def pack(files: Iterable[tuple[str, bytes]]) -> bytes:
     """The zipapp of `files`, sorted by name."""
     buffer = io.BytesIO(SHEBANG)
     buffer.seek(len(SHEBANG))
-    # Stored, not deflated: zlib and its faster replacements make different bytes of the same text. What
-    # carries the zipapp (a package, an initramfs) compresses it anyway, and Python starts it a little sooner.
-    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+    with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in sorted(files):
             entry = zipfile.ZipInfo(name, DATE)
             entry.create_system = UNIX
             entry.external_attr = MODE << 16
+            # Not deflated: zlib and its faster replacements make different bytes of the same text. What carries
+            # the zipapp (a package, an initramfs) compresses it anyway.
+            entry.compress_type = zipfile.ZIP_STORED
             archive.writestr(entry, data)
     return buffer.getvalue()
 
