@@ -36,7 +36,7 @@ def plain(page: str) -> str:
 def test_man_pages_have_no_faults(page: Path) -> None:
     if not shutil.which("groff"):
         pytest.skip("no groff")
-    command = ["groff", "-man", "-ww", "-z", "-K", "utf8", page]
+    command = ["groff", "-man", "-ww", "-z", "-K", "utf8", str(page)]
     assert subprocess.run(command, capture_output=True, text=True, check=True).stderr == ""
 
 

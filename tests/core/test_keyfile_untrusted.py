@@ -76,6 +76,11 @@ def test_somebody_elses_profile(expected: dict[str, str], complaint: str) -> Non
     assert found(GOOD.format(more=""), **expected) == [complaint]
 
 
+def test_an_id_that_cannot_be_read_is_not_the_expected_one() -> None:
+    assert found("[connection]\nid=a\\x\ntype=dummy\n", expect_id="ax") == [
+        "[connection] id: “a\\x”; “ax”", r"[connection] id: escape “\x”; one of \s \n \t \r \\"]
+
+
 def test_a_profile_by_mac_needs_no_interface() -> None:
     text = "[connection]\ntype=ethernet\n[ethernet]\nmac-address=02:00:00:00:00:01\n"
     assert found(text, expect_interface="eth0") == []

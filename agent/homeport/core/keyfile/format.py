@@ -13,7 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from homeport.core.complaint import Complaint
-from homeport.errors import DocumentError
+from homeport.core.keyfile.escapes import (
+    CONTROL,
+    KeyfileError,
+    decode,
+    decode_bytes,
+    decode_list,
+    decode_mac,
+    encode,
+    shown,
+)
 
 # A document is at most 512 KiB, and a profile with thousands of routes is bulky but works.
 MAX_BYTES = 1024 * 1024
@@ -22,26 +31,12 @@ MAX_COMPLAINTS = 100
 
 Pairs = tuple[tuple[str, str], ...]
 
-# C0, DEL and C1 but the tab, and lone surrogates, which are no text.
-_CONTROL = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\ud800-\udfff]")
 # Spaces within a key are GLib's; `key[xx]` is its translated form, which no profile has.
 _KEY = re.compile("[^=\\[\\]\t# ]([^=\\[\\]\t]*[^=\\[\\]\t ])?")
 _SECTION = re.compile("[^\\[\\]\t]+")
-# nm-settings-keyfile(5): a list of decimal bytes; a lone number is one only with its `;`.
-_BYTES = re.compile(r"\s*[0-9]{1,3}\s*;\s*([0-9]{1,3}\s*;\s*)*([0-9]{1,3})?\s*")
-_MAC = re.compile("[0-9a-f]{2}([:-][0-9a-f]{2})+")
-
 _WORDS = re.compile("([^0-9]*)([0-9]*)")
 _FIRST = ("connection", "", "ipv4", "ipv6", "user")
 _FIRST_KEYS = ("id", "uuid", "type", "interface-name", "")
-
-_UNESCAPED = {"s": " ", "n": "\n", "t": "\t", "r": "\r", "\\": "\\"}
-_ESCAPED = {"\n": "\\n", "\r": "\\r", "\\": "\\\\"}
-_LEADING = {" ": "\\s", "\t": "\\t"}
-
-
-class KeyfileError(DocumentError):
-    """A keyfile that we neither read nor write; every complaint has its line or its key."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +87,12 @@ class Keyfile:
     def get(self, section: str, key: str) -> str | None:
         """The value as text, None if there is none; raises KeyfileError on an escape GLib does not know."""
         raw = self.raw(section, key)
-        return None if raw is None else _decode(raw, f"[{section}] {key}")
+        return None if raw is None else decode(raw, f"[{section}] {key}")
 
     def get_list(self, section: str, key: str) -> tuple[str, ...]:
         """A `;` list as NetworkManager writes it; empty if the key is absent."""
         raw = self.raw(section, key)
-        return () if raw is None else tuple(_decode_list(raw, f"[{section}] {key}"))
+        return () if raw is None else tuple(decode_list(raw, f"[{section}] {key}"))
 
     def get_int(self, section: str, key: str) -> int | None:
         """A decimal number, None if the key is absent or is no number."""
@@ -105,35 +100,21 @@ class Keyfile:
         digits = text[1:] if text[:1] in ("-", "+") else text
         return int(text) if digits.isascii() and digits.isdigit() and len(digits) < 20 else None
 
-    def get_bool(self, section: str, key: str, default: bool = False) -> bool:
-        """`true`/`1`, `false`/`0`, as GLib reads them; anything else is the default."""
-        text = (self.raw(section, key) or "").strip()
-        return {"true": True, "1": True, "false": False, "0": False}.get(text, default)
-
     def get_bytes(self, section: str, key: str) -> bytes | None:
         """A byte list (`97;59;98;`), or the text's own bytes: an SSID comes in both shapes."""
         raw = self.raw(section, key)
-        if raw is None:
-            return None
-        octets = _octets(raw)
-        # NetworkManager escapes a `;` in a text, so that it is no list, and then the backslash of that.
-        plain = raw.replace("\\\\;", ";").replace("\\;", ";")
-        return _decode(plain, f"[{section}] {key}").encode() if octets is None else octets
+        return None if raw is None else decode_bytes(raw, f"[{section}] {key}")
 
     def get_mac(self, section: str, key: str) -> str | None:
-        """A MAC in lower case with colons, from `AA:BB:…` or the old byte list; None if neither."""
-        raw = (self.raw(section, key) or "").strip().lower()
-        octets = _octets(raw)
-        if octets is None:
-            return raw.replace("-", ":") if _MAC.fullmatch(raw) else None
-        return octets.hex(":")
+        """A MAC in lower case with colons; None if the key is absent or holds something else."""
+        return decode_mac(self.raw(section, key) or "")
 
     def set(self, section: str, key: str, text: str) -> Keyfile:
         """With this value, escaped; a new key goes to the end of its section, a new section to the end."""
-        return self.set_raw(section, key, _encode(text))
+        return self.set_raw(section, key, encode(text))
 
     def set_list(self, section: str, key: str, items: Iterable[str]) -> Keyfile:
-        return self.set_raw(section, key, "".join(_encode(item, separator=";") + ";" for item in items))
+        return self.set_raw(section, key, "".join(encode(item, separator=";") + ";" for item in items))
 
     def set_raw(self, section: str, key: str, raw: str) -> Keyfile:
         Keyfile(((section, ((key, raw),)),))
@@ -192,21 +173,6 @@ def scan(text: str) -> tuple[tuple[tuple[str, Pairs], ...], list[Complaint]]:
     return reader.sections(), reader.complaints
 
 
-def escape_gc(text: str) -> str:
-    """The text of `nmstatectl gc` with its values escaped: it writes them as they are.
-
-    NetworkManager would read `a\\tb` in a password as a tab, drop a value with `\\x` and lose leading
-    blanks (nmstate 2.2.62, nm/nm_dbus/gen_conf/keyfile.rs).  Whatever is no `key=value` stays, for
-    `check_untrusted` to complain about.
-    """
-    lines = []
-    for line in text.split("\n"):
-        key, equals, value = line.partition("=")
-        sound = equals and not line.startswith(("[", "#")) and not _CONTROL.search(value)
-        lines.append(f"{key}={_encode(value)}" if sound else line)
-    return "\n".join(lines)
-
-
 class _Reader:
     """The state of one reading: where we are, what we have, on which line it was."""
 
@@ -222,7 +188,7 @@ class _Reader:
                      for name, keys in self._keys.items())
 
     def read_line(self, number: int, line: str) -> None:
-        if bad := _CONTROL.search(line):
+        if bad := CONTROL.search(line):
             self._complain(number, f"control character U+{ord(bad[0]):04X}", "printable text only")
             return
         line = line.lstrip(" \t")
@@ -287,78 +253,14 @@ def _faults(sections: Sequence[tuple[str, Pairs]]) -> Iterator[Complaint]:
             path = f"[{section}] {shown(key)}"
             if key in keys or not _is_key(key):
                 yield Complaint(path, "key", "a printable name without =, # and brackets, once")
-            if raw.startswith((" ", "\t")) or _CONTROL.search(raw):
+            if raw.startswith((" ", "\t")) or CONTROL.search(raw):
                 yield Complaint(path, f"raw value “{shown(raw)}”", "one line of escaped text")
             keys.add(key)
 
 
 def _is_section(name: str) -> bool:
-    return bool(_SECTION.fullmatch(name)) and not _CONTROL.search(name)
+    return bool(_SECTION.fullmatch(name)) and not CONTROL.search(name)
 
 
 def _is_key(key: str) -> bool:
-    return bool(_KEY.fullmatch(key)) and not _CONTROL.search(key)
-
-
-def _encode(text: str, separator: str = "") -> str:
-    """GLib's g_key_file_parse_string_as_value(); raises KeyfileError on what has no escape."""
-    raw = []
-    leading = True
-    for char in text:
-        if leading and char in _LEADING:
-            raw.append(_LEADING[char])
-            continue
-        leading = char == separator
-        raw.append("\\" + char if char == separator else _ESCAPED.get(char, char))
-    encoded = "".join(raw)
-    if _CONTROL.search(encoded):
-        raise KeyfileError([Complaint("", f"value “{shown(text)}”", "text without control characters")])
-    return encoded
-
-
-def escape_fault(raw: str, path: str) -> tuple[Complaint, ...]:
-    """What is wrong with the escapes of a raw value, be it a list or not; empty if nothing is."""
-    try:
-        _decode_list(raw, path)
-    except KeyfileError as error:
-        return error.complaints
-    return ()
-
-
-def _decode(raw: str, path: str) -> str:
-    return "".join(_decode_list(raw, path, separator=""))
-
-
-def _decode_list(raw: str, path: str, separator: str = ";") -> list[str]:
-    """GLib's g_key_file_parse_value_as_string(): the pieces between separators, the last if not empty."""
-    items: list[list[str]] = [[]]
-    chars = iter(raw)
-    for char in chars:
-        if char == "\\":
-            items[-1].append(_unescape(next(chars, ""), separator, path))
-        elif char == separator:
-            items.append([])
-        else:
-            items[-1].append(char)
-    pieces = ["".join(item) for item in items]
-    return pieces if pieces[-1] or not separator else pieces[:-1]
-
-
-def _unescape(char: str, separator: str, path: str) -> str:
-    if char and char == separator:
-        return char
-    if char not in _UNESCAPED:
-        raise KeyfileError([Complaint(shown(path), f"escape “\\{shown(char)}”", r"one of \s \n \t \r \\")])
-    return _UNESCAPED[char]
-
-
-def _octets(raw: str) -> bytes | None:
-    """The bytes of a list of decimal numbers, None if it is something else."""
-    numbers = [int(part) for part in raw.split(";") if part.strip()] if _BYTES.fullmatch(raw) else []
-    return bytes(numbers) if numbers and max(numbers) < 256 else None
-
-
-def shown(text: str, limit: int = 60) -> str:
-    """Enough of a stranger's text to recognise it, safe for a console: no escapes, no reversed letters."""
-    plain = "".join(char if char.isprintable() else "?" for char in text[:limit])
-    return plain + "…" if len(text) > limit else plain
+    return bool(_KEY.fullmatch(key)) and not CONTROL.search(key)

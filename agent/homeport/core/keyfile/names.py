@@ -7,7 +7,7 @@ directories.
 from __future__ import annotations
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import KeyfileError, shown
+from homeport.core.keyfile.escapes import KeyfileError, shown
 
 PREFIX = "homeport-"
 SUFFIX = ".nmconnection"

@@ -16,7 +16,8 @@ from types import MappingProxyType
 
 from homeport.core.complaint import Complaint
 from homeport.core.facts import Nic
-from homeport.core.keyfile.format import Keyfile, KeyfileError, Pairs, parse, shown
+from homeport.core.keyfile.escapes import KeyfileError, shown
+from homeport.core.keyfile.format import Keyfile, Pairs, parse
 from homeport.core.keyfile.names import file_name, is_uuid
 from homeport.core.keyfile.rules import spread_rules
 from homeport.core.keyfile.traffic import finite_waits, required_families

@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import MAX_COMPLAINTS, Keyfile, KeyfileError, escape_fault, scan, shown
+from homeport.core.keyfile.escapes import KeyfileError, escape_fault, shown
+from homeport.core.keyfile.format import MAX_COMPLAINTS, Keyfile, scan
 from homeport.core.keyfile.names import is_uuid
 from homeport.core.keyfile.values import check_values
 

@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterator
 
 from homeport.core.complaint import Complaint
-from homeport.core.keyfile.format import Keyfile, shown
+from homeport.core.keyfile.escapes import shown
+from homeport.core.keyfile.format import Keyfile
 
 _METHODS = {
     "ipv4": ("auto", "disabled", "link-local", "manual", "shared"),
