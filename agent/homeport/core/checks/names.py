@@ -81,7 +81,7 @@ def interface_types(view: View) -> Iterator[Complaint]:
     guesser = Guesser()
     for entry in view.entries:
         known = (*SECTIONS, *QUERY_ONLY_TYPES)
-        if entry.type and entry.type not in known:
+        if entry.type and entry.type not in known and not entry.gone:
             guess = guesser.nearest(entry.type, SECTIONS)
             yield complain((*entry.path, "type"), f"{show(entry.type)}, a type that nmstate does not know",
                            f"did you mean {guess}?" if guess else f"one of {', '.join(SECTIONS)}")

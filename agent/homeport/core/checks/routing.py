@@ -36,7 +36,7 @@ def route_addresses(view: View) -> Iterator[Complaint]:
         for key in ("next-hop-address", "source"):
             value = text(route.get(key))
             ip = read_ip(value)
-            if value and ip is None:
+            if ip is None and isinstance(route.get(key), str):
                 yield complain((*path, key), show(value), "an IP address")
             elif ip is not None and destination is not None and ip.version != destination.version:
                 yield complain((*path, key), f"{ip} for a route to {destination.network}",
