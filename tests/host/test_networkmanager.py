@@ -15,7 +15,8 @@ from homeport.errors import NotAllowed
 from homeport.host import nmstatectl
 from homeport.host.networkmanager import BusError, Device, Manager, NotReady
 from homeport.host.nm.bus import _error
-from namespaces import wait_until
+from homeport.host.proof import ProofFailed, prove_addresses
+from namespaces import NetworkNamespace, wait_until
 
 TREES = beds()
 ETC = "/etc/NetworkManager/system-connections"
@@ -234,6 +235,22 @@ def test_a_route_that_changes_in_its_metric_alone_is_changed(bed: Bed, manager: 
     watch = bed.watch()
     nmstatectl.apply({**SEED, "routes": routes})  # the same again
     assert watch.events() == []
+
+
+@pytest.mark.usefixtures("manager")
+def test_an_address_that_is_taken_is_found_whatever_networkmanager_does(bed: Bed) -> None:
+    """1.42 puts it on the interface all the same, 1.52 does not, and neither says who has it."""
+    bed.peer.ip("addr", "add", "192.168.122.150/24", "dev", "peer-enp1s0")
+    here = NetworkNamespace.of_process(bed.pid)
+    apply()
+    started = time.monotonic()
+    with pytest.raises(ProofFailed, match=r"address 192\.168\.122\.150 through enp1s0: another host holds it, ..:"):
+        here.call(lambda: prove_addresses(SEED, deadline=started + 20))
+    assert time.monotonic() - started < 5
+    nmstatectl.rollback()
+    bed.peer.ip("addr", "flush", "dev", "peer-enp1s0")
+    apply()
+    assert here.call(lambda: prove_addresses(SEED, deadline=time.monotonic() + 20))[0].ok
 
 
 @pytest.mark.usefixtures("manager")
