@@ -2,18 +2,31 @@
 # shellcheck shell=bash disable=SC2154  # $cache comes from tools/setup
 
 install_packages() {
-    local piece wanted="" missing started=$SECONDS log=$cache/log/packages
+    local piece wanted="" missing lock
     for piece; do wanted+=" $(ask packages "$piece")"; done
     missing=$(missing_packages "$wanted")
-    if [ -z "$missing" ]; then
+    if [ -n "$missing" ]; then
+        # One set-up at a time; the other one then finds them installed.
+        exec {lock}>"$cache/packages.lock"
+        flock "$lock"
+        missing=$(missing_packages "$wanted")
+        # shellcheck disable=SC2086  # words
+        [ -z "$missing" ] || install_missing "$lock" $missing
+        exec {lock}>&-
+    else
         say "packages: there"
-        return
     fi
-    # shellcheck disable=SC2086  # words
-    set -- $missing
+}
+
+install_missing() {
+    local lock=$1 started=$SECONDS log=$cache/log/packages
+    shift
     [ "$(id -u)" = 0 ] || fail "packages are missing (as root: apt-get install --no-install-recommends $*)"
     say "packages: installing $* ($log)"
-    if ! { apt_get update && apt_get install --yes --no-install-recommends "$@"; } >"$log" 2>&1 </dev/null; then
+    # A list that cannot be fetched may be of somebody's own archive: whether it matters, install tells. Without our
+    # lock: a daemon that an installation starts would keep it.
+    if ! { apt_get update || true; apt_get install --yes --no-install-recommends "$@"; } \
+            >"$log" 2>&1 </dev/null {lock}>&-; then
         say "packages: failed; the end of $log:"
         tail -n 30 "$log" >&2
         return 1
