@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.core.facts import Facts, Nic, Smbios
@@ -148,6 +148,7 @@ def test_it_reads_well() -> None:
     assert str(Identity()) == "no identity"
 
 
+@settings(deadline=None)  # finds faults, not busy machines
 @given(st.text(), st.text(), st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3))
 def test_it_never_raises(uuid: str, serial: str, hostname: str, override: str, tpm: str, order: list[str]) -> None:
     facts = Facts(smbios=Smbios(uuid=uuid, serial=serial), hostname=hostname)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.core.junk import hostname_fault, mac_fault, serial_fault, tpm_hash_fault, uuid_fault
@@ -66,6 +66,7 @@ def test_the_others() -> None:
     assert hostname_fault("") and hostname_fault("LocalHost") and not hostname_fault("node-1")
 
 
+@settings(deadline=None)  # finds faults, not busy machines
 @given(st.text())
 def test_any_text_is_judged(text: str) -> None:
     for judge in (uuid_fault, serial_fault, mac_fault, tpm_hash_fault, hostname_fault):

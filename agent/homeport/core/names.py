@@ -21,7 +21,7 @@ def fits_kernel(name: str) -> bool:
 def shorten(name: str) -> str:
     """`name` itself if it fits; otherwise its beginning, four digits of its SHA-256, and its VLAN number.
 
-    "enp94s0f0np0.2507" is "enp94-9d5a.2507".
+    "enp94s0f0np0.2507" is "enp94-0bca.2507".
     """
     if fits_kernel(name):
         return name
@@ -31,4 +31,5 @@ def shorten(name: str) -> str:
     tail = f".{number}" if is_vlan else ""
     head = stem if is_vlan else name
     safe = "".join(char for char in head if char.isascii() and (char.isalnum() or char in "-_"))
-    return f"{safe[:MAX_NAME - len(tail) - DIGEST - 1]}-{digest}{tail}"
+    # A dash in front would be an option to every tool on the machine.
+    return f"{safe.lstrip('-')[:MAX_NAME - len(tail) - DIGEST - 1] or 'net'}-{digest}{tail}"

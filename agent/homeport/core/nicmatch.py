@@ -64,12 +64,15 @@ class Wanted:
         return {}
 
     def _fits(self, nic: Nic) -> bool:
-        has = {"mac": own_mac(nic), "pci": nic.pci, "driver": nic.driver, "name": nic.name}
-        return all(has[key] != "" and _fits(has[key], values) for key, values in self.criteria.items())
+        for criterion, values in self.criteria.items():
+            has = _TRAITS[criterion](nic)
+            if not has or (has not in values and not _fits_pattern(has, values)):
+                return False
+        return True
 
 
-def _fits(value: str, patterns: Sequence[str]) -> bool:
-    return value in patterns or any(fnmatchcase(value, each) for each in patterns if set("*?") & set(each))
+def _fits_pattern(value: str, patterns: Sequence[str]) -> bool:
+    return any(fnmatchcase(value, each) for each in patterns if "*" in each or "?" in each)
 
 
 def own_mac(nic: Nic) -> str:
@@ -77,6 +80,10 @@ def own_mac(nic: Nic) -> str:
     if nic.permanent_mac:
         return nic.permanent_mac
     return "" if nic.addr_assign_type in NOT_ITS_OWN else nic.mac
+
+
+_TRAITS: Mapping[str, Callable[[Nic], str]] = {
+    "mac": own_mac, "pci": lambda nic: nic.pci, "driver": lambda nic: nic.driver, "name": lambda nic: nic.name}
 
 
 def can_be_card(nic: Nic) -> bool:

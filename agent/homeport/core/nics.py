@@ -98,9 +98,10 @@ class _Resolver:
         self.state = state
         self.path = path
         self.offline = offline
-        self.nics = nics
-        self.by_name = {nic.name: nic for nic in nics}
-        self.candidates = f"one of {candidates(nics)}"
+        # In one order, so that complaints too are the same in whatever order the cards come.
+        self.nics = sorted(nics, key=lambda nic: (nic.name, nic.index))
+        self.by_name = {nic.name: nic for nic in self.nics}
+        self.candidates = f"one of {candidates(self.nics)}"
         self.complaints: list[Complaint] = []
         self.missing: dict[str, None] = {}
         self.notes: list[str] = []
@@ -131,6 +132,10 @@ class _Resolver:
         if kind not in MADE or kind == "veth":
             wanted, complaints = parse_wanted(data, path)
             self.complaints += complaints
+        elif "match" in data:
+            self.complaints.append(Complaint(
+                render_path((*path, "match")), show(data["match"]),
+                f"no 'match' here: it finds a card, and a {kind} is made"))
         made = kind in MADE or isinstance(data.get("veth"), dict) or _is_infiniband_child(data)
         return Entry(path=path, data=data, name=name, kind=kind, up=data.get("state", "up") == "up",
                      wanted=wanted, is_card=not made)
@@ -144,7 +149,8 @@ class _Resolver:
             return Choice(entry.name, self.by_name[entry.name])
         if not entry.name or references.card_of_vf(entry.name) or "{{" in entry.name:
             return Choice(entry.name)
-        if not entry.is_card:
+        # What is to go and has no card's name is what an earlier document made, under the name it got then.
+        if not entry.is_card or (entry.data.get("state") == "absent" and not fits_kernel(entry.name)):
             return Choice(self._made_name(entry))
         return self._choose_absent(entry, entry.name, (*entry.path, "name"))
 
@@ -165,7 +171,7 @@ class _Resolver:
         """The card of `entry` isn't there: needed if it is to be up, and no loss otherwise."""
         if entry.up:
             self._miss(shown, where, entry.wanted)
-        elif entry.data.get("state") != "absent" and not self.offline:
+        elif not self.offline and (entry.wanted or entry.data.get("state") != "absent"):
             self.notes.append(f"{render_path(entry.path)}: {shown} is not here and need not be: left out")
             return Choice("")
         return Choice(entry.name)
@@ -202,7 +208,8 @@ class _Resolver:
         """Two entries that turn out to be one interface. Two with the same name are for others to refuse."""
         first: dict[str, Entry] = {}
         for entry, choice in zip(entries, choices, strict=True):
-            if not choice.name or entry.kind in USERSPACE:
+            not_found = entry.wanted is not None and choice.nic is None
+            if not choice.name or not_found or entry.kind in USERSPACE:
                 continue
             other = first.setdefault(choice.name, entry)
             if other is not entry and (other.wanted or entry.wanted or other.name != entry.name):
@@ -214,10 +221,9 @@ class _Resolver:
 
     def _names(self, entries: list[Entry], choices: list[Choice]) -> dict[str, str]:
         """Document name -> kernel name: entries' own names first, then profile and alternative names."""
-        kept = [(entry, choice.name or entry.name) for entry, choice in zip(entries, choices, strict=True)]
         names: dict[str, str] = {}
         for aliases in (_own_name, _profile_name, _alternative_names):
-            for entry, name in kept:
+            for entry, name in zip(entries, [choice.name for choice in choices], strict=True):
                 for alias in aliases(entry.data):
                     # Only an entry's own name may mean another card than the kernel's of that name.
                     if name and (aliases is _own_name or alias not in self.by_name):

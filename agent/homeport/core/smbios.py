@@ -75,7 +75,7 @@ def parse_entry_point(data: bytes) -> tuple[int, int] | None:
 
 def clean(raw: bytes) -> str:
     """A firmware string as text: what is not printable UTF-8 becomes dots, blanks at the ends go."""
-    text = raw.decode("utf-8", "replace").replace("\ufffd", ".")
+    text = raw.decode("utf-8", "replace").replace("\ufffd", ".").strip()
     return "".join(character if character.isprintable() else "." for character in text).strip()
 
 
