@@ -52,7 +52,8 @@ class Scenario:
         lossy: bool = False,
     ) -> Machine:
         suffix = f"-{len(self.machines) + 1}" if self.machines else ""
-        full = re.sub(r"[^a-z0-9]+", "-", (name or self.name + suffix).lower()).strip("-")[:40]
+        plain = re.sub(r"[^a-z0-9]+", "-", (name or self.name).lower()).strip("-")
+        full = plain[: 40 - len(suffix)].strip("-") + suffix
         machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed,
                           firmware=firmware, lossy=lossy)  # fmt: skip
         self.machines.append(machine)
@@ -164,6 +165,18 @@ def seeded(world: World, server: ConfigServer, machine: Machine) -> Seeded:
     """A machine that came up with the seed case once, from DHCP, and is running."""
     world.dhcp.start()
     return Seeded(machine, server, server.put(SEED, seed_document()))
+
+
+# The ladder is a warning a rung, a result below the assigned one is a warning, and a boot that could not do
+# its job is a failed unit for systemd.
+FALLING = ("falling back", r"^homeport: (on DHCP|network left as found|seed|last-known-good)",
+           "Failed with result", "Failed to start")  # fmt: skip
+
+
+@pytest.fixture
+def falling(scenario: Scenario) -> None:
+    """For a test whose machine goes down the ladder."""
+    scenario.allow(*FALLING)
 
 
 _SCENARIO = pytest.StashKey[Scenario]()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Callable
 
 import pytest
 
@@ -13,10 +12,7 @@ from namespaces import wait_until
 from seed import SEED, assert_on_dhcp, assert_seed, seed_document
 from world import World
 
-
-@pytest.fixture(autouse=True)
-def _falling_is_the_story(allow: Callable[..., None]) -> None:
-    allow("falling back", "Failed with result", "Failed to start")
+pytestmark = pytest.mark.usefixtures("falling")
 
 
 def test_dripping_server(world: World, server: ConfigServer, machine: Machine) -> None:

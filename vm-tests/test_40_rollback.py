@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from configserver import ConfigServer
 from container import Machine
+from namespaces import wait_until
 from outcome import Outcome
 from seed import NIC, SEED, Seeded, assert_on_dhcp, assert_seed, seed_document
 from world import World
@@ -15,9 +14,7 @@ from world import World
 PROVE_GATEWAY = "    proof: [gateway]\n"
 
 
-@pytest.fixture(autouse=True)
-def _falling_is_the_story(allow: Callable[..., None]) -> None:
-    allow("falling back", "Failed with result", "Failed to start")
+pytestmark = pytest.mark.usefixtures("falling")
 
 
 def assert_taken_back(world: World, machine: Machine, boot: Outcome) -> None:
@@ -30,7 +27,7 @@ def assert_taken_back(world: World, machine: Machine, boot: Outcome) -> None:
     internal = machine.sh("cat /var/lib/NetworkManager/NetworkManager-intern.conf", check=False).stdout
     assert "global-dns" not in internal
     assert not machine.exists("/var/lib/homeport/assigned.yaml")
-    assert boot.failed_units == []
+    assert boot.failed_units == ["homeport.service"]
 
 
 def test_gateway_silent(world: World, server: ConfigServer, machine: Machine) -> None:
@@ -117,8 +114,6 @@ def test_networkmanager_restarted_in_the_window(
     slow = server.put("/slow", half_open=True)
     url = server.put(SEED, seed_document(extra=f"    proof: [{{http: '{slow}'}}]\n"))
     machine.start(f"homeport.config={url}", "homeport.proof-timeout=6s")
-    from namespaces import wait_until
-
     wait_until(lambda: server.asked("/slow"), timeout=30, what="the proof to begin")
     machine.run(["systemctl", "restart", "NetworkManager.service"], timeout=60)
     boot = machine.wait_online(90)
