@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from homeport import boot
 from homeport.core.complaint import Complaint
 from homeport.core.facts import Stage

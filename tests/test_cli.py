@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 
 import pytest
+
 from homeport import cli
 from homeport.settings import OPTIONS
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
 from homeport import fastpath
 
 AGENT = Path(__file__).resolve().parents[1] / "agent"

@@ -6,6 +6,7 @@ import json
 import os
 
 import pytest
+
 from homeport.core.complaint import Complaint
 from homeport.errors import ApplyError, DocumentError, PersistError, Unreachable
 from homeport.report import Report, shorten, show_status, show_table

@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import statistics
 import sys
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -36,8 +37,8 @@ for run in range(plan["runs"] + 1):
         if before:
             subprocess.run(["/bin/sh", "-c", before], check=True, stdout=subprocess.DEVNULL)
         started = time.perf_counter()
-        child = subprocess.Popen(["/bin/sh", "-c", "exec " + command] if "|" not in command
-                                 else ["/bin/sh", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        # A shell that runs one command becomes it.
+        child = subprocess.Popen(["/bin/bash", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
         complaint = child.stderr.read()
         _, status, usage = os.wait4(child.pid, 0)
         seconds = time.perf_counter() - started
@@ -52,7 +53,9 @@ json.dump(found, sys.stdout)
 def main() -> int:
     with World() as world, Machine(world, "bench") as machine:
         world.dhcp.start(lease=3600)
-        url = world.serve().put(SEED, seed_document())
+        server = world.serve()
+        url = server.put(SEED, seed_document())
+        server.put(PLAIN, plain_document())
         machine.boot(f"homeport.config={url}")
         figures = measure_fast_path(machine) | measure_boot(machine, url) | measure_size()
     show(figures)
@@ -78,7 +81,7 @@ def measure_boot(machine: Machine, url: str) -> dict[str, float]:
     """Fetch, apply, proof and persist, against what people use instead; each from the bootstrap's DHCP lease."""
     runs = stopwatch(machine, BOOT_RUNS, {
         "boot": (TO_DHCP, f"/usr/bin/homeport boot --stage host --config {url}"),
-        "peer": (TO_DHCP, f"curl -sSf {url.replace(SEED, PLAIN)} | nmstatectl apply -"),
+        "peer": (TO_DHCP, f"set -o pipefail; curl -sSf {url.replace(SEED, PLAIN)} | nmstatectl apply -"),
     })
     return {
         "boot_seconds": median(runs["boot"], 0),
@@ -109,8 +112,16 @@ def show(figures: Mapping[str, float]) -> None:
         print(f"{name:<22} {value:>10.3f}{limit}")
 
 
-# The peer's document: the same, without what nmstatectl does not read.
+# The peer's document: the same desired state, without what nmstatectl does not read.
 PLAIN = "/assign/plain.yaml"
+
+
+def plain_document() -> str:
+    """The nmstate document inside the seed inventory, its placeholder filled."""
+    _, _, config = seed_document().partition("    config:\n")
+    return textwrap.dedent(config).replace("'{inventory-ip}'", "192.168.122.150")
+
+
 # Back to the same start for both: nothing remembered, DHCP in force, its address usable.
 TO_DHCP = """
 homeport reset --yes

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 from homeport import fallback, persist, steps
+from homeport.core.document import Assignment
 from homeport.core.facts import Mode
 from homeport.core.plan import Plan
 from homeport.errors import Bug, HomeportError, PersistError, SourceError
@@ -33,12 +34,13 @@ def boot(machine: Machine) -> None:
 
 def assigned(machine: Machine) -> None:
     """The configuration that this machine is assigned now."""
-    keep(machine, steps.fetch(machine))
+    keep(machine, *steps.fetch_until_ready(machine))
 
 
 def last_known_good(machine: Machine) -> None:
     """The newest one that was proven on this machine."""
-    keep(machine, steps.recall(machine))
+    reply = steps.recall(machine)
+    keep(machine, reply, steps.understand(machine, reply))
 
 
 def seed(machine: Machine) -> None:
@@ -47,9 +49,11 @@ def seed(machine: Machine) -> None:
     put_in_force(machine, steps.make_plan(machine, steps.understand(machine, reply)), reply)
 
 
-def keep(machine: Machine, reply: Reply) -> None:
+def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
     """Put a document in force and on disk."""
-    plan = steps.make_plan(machine, steps.understand(machine, reply))
+    plan = steps.make_plan(machine, assignment)
+    if machine.dry_run:
+        return
     put_in_force(machine, plan, reply)
     persist.persist(machine, plan, reply)
 
@@ -130,7 +134,8 @@ def apply_now(machine: Machine, reply: Reply) -> None:
     steps.read_facts(machine)
     steps.identify(machine)
     machine.report.source = reply.label
-    climb(machine, (("assigned", lambda _: keep(machine, reply)), *LADDER_OF_REFRESH[1:]))
+    this_one: Rung = ("assigned", lambda _: keep(machine, reply, steps.understand(machine, reply)))
+    climb(machine, (this_one, *LADDER_OF_REFRESH[1:]))
     steps.report(machine)
 
 

@@ -24,6 +24,8 @@ log = logging.getLogger(__name__)
 # What a DHCP server may take, with a switch port that comes up slowly; the boot goes on after it.
 DHCP_WAIT = 30.0
 PAUSE = 0.1
+# NMDeviceType: ethernet, and veth, which is what a container has for NICs.
+ETHERNET = (1, 20)
 
 
 def left_as_found(machine: Machine) -> None:
@@ -121,13 +123,16 @@ def start_dhcp(machine: Machine) -> str:
         raise ApplyError("there is no bootstrap profile",
                          "install /usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection")
     physical = {nic.name for nic in machine.facts.nics if not nic.virtual} or {
-        device.interface for device in manager.devices() if device.type == 1}
+        device.interface for device in manager.devices() if device.type in ETHERNET}
     for device in manager.devices():
         if device.interface in physical and device.managed and not device.profile:
             try:
                 manager.activate(profile.uuid, device.interface)
             except HomeportError as error:
                 log.debug("no DHCP on %s: %s", device.interface, error)
+    if manager.startup():
+        # NetworkManager-wait-online waits for exactly this, and has not begun: the boot must not wait twice.
+        return "NetworkManager is asking for a lease"
     return wait_for_address(machine)
 
 

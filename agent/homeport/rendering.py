@@ -31,7 +31,8 @@ def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mappi
     resolved = resolve(assignment.config, [nic(name, text) for name, text in macs.items()], offline=True)
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
-    return {DESIRED: render_yaml(resolved.config)} | render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
+    keyfiles = render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
+    return {DESIRED: render_yaml(resolved.config), **keyfiles}
 
 
 def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:

@@ -20,11 +20,12 @@ from homeport.core.identity import Identity
 from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.core.proof import Target
-from homeport.errors import DocumentError, HomeportError, NoAssignment
+from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending
 from homeport.host import facts, journal, nics, nmstatectl, profiles, proof
 from homeport.host.store import Manifest
 from homeport.machine import Machine
 from homeport.sources import Reply
+from homeport.sources.patience import SYSTEM_CLOCK, delays
 from homeport.transaction import Transaction
 
 log = logging.getLogger(__name__)
@@ -57,12 +58,11 @@ def fetch(machine: Machine) -> Reply:
     A source that says "as before" gives the document that is kept.
     """
     settings, report = machine.settings, machine.report
-    limit = settings.initrd_deadline if machine.stage is Stage.INITRD else settings.deadline
     known = machine.store.read_manifest() if machine.store.read_assigned() else Manifest()
     with report.step("fetch") as notes:
         reply = sources.fetch(
             settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
-            deadline=machine.started + limit, floor=known.proven_at,
+            deadline=machine.started + fetch_limit(machine), floor=known.proven_at,
             progress=lambda text: log.info("%s", text))
         report.fetched = True
         if reply.not_modified:
@@ -71,6 +71,36 @@ def fetch(machine: Machine) -> Reply:
         notes.append(f"{len(reply.data)} bytes from {reply.label}")
         log.info("assignment from %s", reply.label)
         return reply
+
+
+def fetch_until_ready(machine: Machine) -> tuple[Reply, Assignment]:
+    """5 and 6. What this machine is assigned, understood; asked again while the answer is "not yet".
+
+    Only over the network, within the deadline, and only if there is nothing to stand on meanwhile: a machine
+    that has its last-known-good goes on booting with it, and a refresh asks later. Raises as both steps do.
+    """
+    report = machine.report
+    patience = machine.started + fetch_limit(machine)
+    for delay in delays(SYSTEM_CLOCK.chance):
+        over_network = True
+        try:
+            reply = fetch(machine)
+            over_network = reply.over_network
+            return reply, understand(machine, reply)
+        except Pending as error:
+            delay = max(delay, error.retry_after or 0)
+            if not over_network or machine.store.read_assigned() or time.monotonic() + delay > patience:
+                raise
+            report.status_line(f"not ready yet: {error.message}")
+            log.info("not ready yet, asking again in %.1f s: %s", delay, error.message)
+            time.sleep(delay)
+    raise AssertionError("delays never end")
+
+
+def fetch_limit(machine: Machine) -> float:
+    """Seconds from the start of the run within which a source must have answered."""
+    settings = machine.settings
+    return settings.initrd_deadline if machine.stage is Stage.INITRD else settings.deadline
 
 
 def recall(machine: Machine, *, not_modified: bool = False) -> Reply:
@@ -216,7 +246,8 @@ def addresses_now(machine: Machine) -> list[str]:
 
 def tell_server(machine: Machine) -> None:
     """Post the outcome; a server that doesn't take it is no reason to fail."""
+    from homeport.sources.outcome import post_report
     try:
-        sources.post_report(machine.settings, machine.identity, machine.report.as_json())
+        post_report(machine.settings, machine.identity or Identity(), machine.report.as_json(), root=machine.root)
     except HomeportError as error:
         log.warning("Cannot post the outcome: %s; it is in the status file", error)

@@ -169,6 +169,9 @@ def drop_unproven_profiles(manager: Manager, before: Inflight) -> None:
         if profile.uuid not in before.profiles:
             os.unlink(profile.filename)
             manager.load([profile.filename])
+            if manager.profile(profile.uuid) is not None:
+                # Ours in /etc came to light; it is not what is in force until it is activated again.
+                manager.activate(profile.uuid, profile.interface_name or None)
 
 
 def in_memory(manager: Manager, interfaces: Iterable[str]) -> list[Profile]:

@@ -1,4 +1,4 @@
-"""One GET over HTTP: within its limits, with nobody's cookies, proxies or passwords from the environment.
+"""One request over HTTP: within its limits, with nobody's cookies, proxies or passwords from the environment.
 
 Knows `requests` and `urllib3` (1.26 and 2), and keeps them from what they would do by themselves: follow
 redirects, retry, read netrc, trust certifi, decompress, and write URLs into errors and logs. Refuses to
@@ -54,6 +54,17 @@ def get(url: str, headers: Mapping[str, str], *, limits: Limits, context: Contex
 
     `url` is without user name and password; `proxy` an http URL or "".
     """
+    return _ask("GET", url, headers, limits=limits, context=context, proxy=proxy, largest=largest)
+
+
+def post(url: str, headers: Mapping[str, str], data: bytes, *, limits: Limits, context: Context,
+         proxy: str = "") -> Answer:
+    """Tell once; what the server has to say beside its status is not read. Raises AttemptFailed."""
+    return _ask("POST", url, headers, limits=limits, context=context, proxy=proxy, largest=0, data=data)
+
+
+def _ask(method: str, url: str, headers: Mapping[str, str], *, limits: Limits, context: Context, proxy: str,
+         largest: int, data: bytes | None = None) -> Answer:
     context.limits = limits
     with requests.Session() as session:
         session.trust_env = False
@@ -62,11 +73,13 @@ def get(url: str, headers: Mapping[str, str], *, limits: Limits, context: Contex
             session.mount(scheme, _Adapter(limits, context))
         try:
             # `timeout` only fills in what the sockets below override at each read.
-            response = session.get(
-                url, headers=dict(headers), stream=True, allow_redirects=False, timeout=limits.left(),
+            response = session.request(
+                method, url, data=data, headers=dict(headers), stream=True, allow_redirects=False,
+                timeout=limits.left(),
                 proxies={"http": proxy, "https": proxy} if proxy else None)
             limits.begin("body")
-            body = _read(response, largest) if response.status_code == requests.codes.ok else b""
+            wanted = largest and response.status_code == requests.codes.ok
+            body = _read(response, largest) if wanted else b""
             return Answer(response.status_code, response.headers, body)
         except (requests.RequestException, HTTPError, OSError) as error:
             failed = _explain(error)
