@@ -27,11 +27,11 @@ in_a_namespace = pytest.mark.skipif(
 
 def run_in_namespace(setup: str, code: str) -> Any:
     """What `code` prints as JSON, run among the links that `setup` (shell) makes; skips if the kernel can't."""
-    script = f"mount -t sysfs sysfs /sys && {setup} && echo ready >&2 && exec {sys.executable} -c \"$CODE\""
+    script = f"mount -t sysfs sysfs /sys && {setup} && exec {sys.executable} -c \"$CODE\""
     run = subprocess.run(
         ["unshare", "--net", "--mount", "sh", "-c", script], capture_output=True, text=True, timeout=60,
         env={"PATH": os.environ["PATH"], "PYTHONPATH": os.pathsep.join((AGENT, *sys.path)), "CODE": code})
-    if "ready" not in run.stderr:
+    if any(text in run.stderr for text in ("Unknown device type", "not supported", "Operation not permitted")):
         pytest.skip(f"this kernel does not make such links: {run.stderr.strip()}")
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout)
@@ -49,7 +49,7 @@ print(json.dumps({nic.name: asdict(nic) for nic in read_nics()}))
 def test_links_of_a_kernel() -> None:
     found = run_in_namespace(
         f"ip link add v0 address {MAC} type veth peer name v1 && ip link add br0 type bridge && "
-        f"ip link add link v0 name m0 address 02:00:00:00:00:01 type macvlan && ip link set v0 master br0 && "
+        f"ip link add link v1 name m0 address 02:00:00:00:00:01 type macvlan && ip link set v0 master br0 && "
         f"ip link set v0 up && ip link set v1 up", READ)
     assert set(found) == {"lo", "v0", "v1", "br0", "m0"}
     assert {name: nic["kind"] for name, nic in found.items()} == {
