@@ -275,6 +275,17 @@ def test_a_rule_of_no_address_is_in_every_profile_that_can_carry_it() -> None:
     assert rules["eth3"] == []
 
 
+def test_rules_go_by_priority() -> None:
+    # nmstate writes them in another order each time
+    rules = ["priority 9 from 10.0.0.1 table 7", "priority 30350 from all table 7", "priority 100 to 10.0.0.2 table 7"]
+    text = "[connection]\ntype=ethernet\n[ipv4]\nmethod=auto\n"
+    one, other = (own_profiles(
+        {"eth0": text + "".join(f"routing-rule{n}={rule}\n" for n, rule in enumerate(order))},
+        uuids={"eth0": UUID}, nics=[], tags={}) for order in (rules, rules[::-1]))
+    assert one == other
+    assert one["eth0"].raw("ipv4", "routing-rule2") == rules[2]
+
+
 @pytest.mark.parametrize(("text", "message"), [
     ("[connection]\nid=x\n", r"\[connection\] type: missing"),
     ("[ethernet]\nmtu=1500\n", r"\[connection\] type: missing"),
