@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv6Address
 
-from homeport.core.checks.view import Entry, Family, IPInterface, View, complain, mappings, read_ip, text
+from homeport.core.checks.reading import IPInterface, complain, mappings, read_ip, text
+from homeport.core.checks.view import Entry, Family, View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.schema.kinds import read_bool, read_number
 from homeport.core.showing import show

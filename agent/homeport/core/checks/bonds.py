@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.core.checks.view import Entry, Section, View, complain, mappings, section, text
+from homeport.core.checks.reading import Section, complain, mappings, section, text
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.schema.bridges import BOND_MODES
 from homeport.core.schema.kinds import read_bool, read_number

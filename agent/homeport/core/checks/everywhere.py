@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from homeport.core.checks.view import View, complain, section
+from homeport.core.checks.reading import complain, section
+from homeport.core.checks.view import View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.schema.kinds import key_text, show_key
 from homeport.core.showing import show

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from homeport.core.checks.view import Entry, Section, View, complain, mappings, read_ip, section, text
+from homeport.core.checks.reading import Section, complain, mappings, read_ip, section, text
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.schema.kinds import read_bool, read_number
 from homeport.core.showing import show

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from homeport.core.checks.view import Entry, View, complain, mappings, section, text
+from homeport.core.checks.reading import complain, mappings, section, text
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.mac import is_usable_mac, normalise_mac
 from homeport.core.schema.interfaces import QUERY_ONLY_TYPES, SECTIONS

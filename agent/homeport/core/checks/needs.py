@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from homeport.core.checks.view import Entry, View, section, text
+from homeport.core.checks.reading import section, text
+from homeport.core.checks.view import Entry, View
 
 # Kernel module by type of interface (what `modprobe` would load for `ip link add type …`).
 _MODULES = {

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.core.checks.view import (
-    CONTROLLERS,
-    Entry,
-    Reference,
-    View,
-    complain,
-    has_list,
-    mappings,
-    section,
-    text,
-)
+from homeport.core.checks.reading import complain, mappings, section, text
+from homeport.core.checks.view import CONTROLLERS, Entry, Reference, View, has_list
 from homeport.core.complaint import Complaint
 from homeport.core.showing import show
 

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.core.checks.view import Entry, View, complain, read_ip, section
+from homeport.core.checks.reading import complain, read_ip, section
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint, Path
 from homeport.core.showing import show
 

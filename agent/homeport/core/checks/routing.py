@@ -4,16 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from homeport.core.checks.view import (
-    Entry,
-    IPAddress,
-    IPInterface,
-    View,
-    complain,
-    read_ip,
-    read_network,
-    text,
-)
+from homeport.core.checks.reading import IPAddress, IPInterface, complain, read_ip, read_network, text
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint
 from homeport.core.schema.kinds import read_number
 from homeport.core.showing import show

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from homeport.core.checks.view import Entry, View, complain
+from homeport.core.checks.reading import complain
+from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint
 
 _NO_WAY_OUT = ("loopback", "dummy")

@@ -119,7 +119,8 @@ def interface_differences(
         name = ALIASES.get(key, key)
         if name not in _NOT_COMPARED and value is not None and found.get(name) is not None:
             yield from section_differences(
-                _without_negotiated(name, value), found[name], (*path, key), options=thorough)
+                _without_negotiated(name, value), found[name], (*path, key),
+                options=thorough or name != "link-aggregation")
         elif name in ("vlan", "vxlan", "vrf", "link-aggregation", "bridge") and value:
             yield difference((*path, key), None, value)
 

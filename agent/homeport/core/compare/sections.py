@@ -110,7 +110,9 @@ def _name(item: Mapping[object, object]) -> str:
     bounds = item.get("id-range")
     if isinstance(bounds, Mapping):
         return f"{read_number(bounds.get('min'))}-{read_number(bounds.get('max'))}"
-    return f"{read_number(item.get('id', item.get('from')))}:{read_number(item.get('to'))}"
+    if "from" in item:
+        return f"{read_number(item['from'])}:{read_number(item.get('to'))}"
+    return f"{read_number(item.get('id'))}"
 
 
 def _is_nothing(value: object) -> bool:

@@ -26,6 +26,11 @@ _NUMBERED = {
     "xmit_hash_policy": ("layer2", "layer3+4", "layer2+3", "encap2+3", "encap3+4", "vlan+srcmac"),
     "multicast-router": ("disabled", "auto", "enabled"),
 }
+# Kernels with 250 Hz round these by one (nmstate, query_apply/linux_bridge.rs).
+_ROUNDED = frozenset({
+    "multicast-last-member-interval", "multicast-membership-interval", "multicast-querier-interval",
+    "multicast-query-response-interval", "multicast-startup-query-interval",
+})
 _OTHER_WORDS = {
     ("mode", "lacp"): "802.3ad",
     ("protocol", "hsr-2010"): "hsr",
@@ -39,7 +44,7 @@ def same_value(key: str, one: object, other: object) -> bool:
         return read_bool(one) is not None and read_bool(one) == read_bool(other)
     numbers = read_number(one), read_number(other)
     if key not in _NUMBERED and numbers[0] is not None and numbers[1] is not None:
-        return numbers[0] == numbers[1]
+        return abs(numbers[0] - numbers[1]) <= (key in _ROUNDED)
     return plain(key, one) == plain(key, other)
 
 

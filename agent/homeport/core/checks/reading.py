@@ -1,0 +1,59 @@
+"""Reading the values of a document without trusting their kind: what is not as it should be is left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
+
+from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.schema.kinds import read_number
+
+Section = Mapping[str, object]
+IPAddress = IPv4Address | IPv6Address
+IPInterface = IPv4Interface | IPv6Interface
+
+
+def section(value: object) -> Section:
+    return value if isinstance(value, Mapping) else {}
+
+
+def mappings(value: object, path: Path) -> Iterator[tuple[Path, Section]]:
+    """The mappings in a list, each with its path."""
+    for index, item in enumerate(value if isinstance(value, list) else []):
+        if isinstance(item, Mapping):
+            yield (*path, index), item
+
+
+def text(value: object) -> str:
+    """A scalar as nmstate reads it where it wants text; "" for anything else."""
+    return value if isinstance(value, str) else str(value) if isinstance(value, (int, float)) else ""
+
+
+def read_ip(value: object) -> IPAddress | None:
+    """An address without a scope; None if it is none."""
+    if not isinstance(value, str) or "%" in value or len(value) > 64:
+        return None
+    try:
+        return ip_address(value)
+    except ValueError:
+        return None
+
+
+def read_interface(ip: object, prefix: object) -> IPInterface | None:
+    address, length = read_ip(ip), read_number(prefix)
+    if address is None or length is None or not 0 <= length <= address.max_prefixlen:
+        return None
+    return ip_interface(f"{address}/{length}")
+
+
+def read_network(value: object) -> IPInterface | None:
+    """`10.0.0.0/8` or `10.0.0.1`; host bits may be set, as nmstate clears them. None if it is none."""
+    ip, slash, prefix = text(value).partition("/")
+    address = read_ip(ip)
+    if address is None or (slash and not prefix.isdecimal()):
+        return None
+    return read_interface(ip, prefix if slash else address.max_prefixlen)
+
+
+def complain(path: Path, found: str, wanted: str) -> Complaint:
+    return Complaint(render_path(path), found, wanted)
