@@ -91,6 +91,7 @@ def test_what_a_document_may_match() -> None:
     ((card("usb0", "02:00:00:00:00:01", usb=True),), ""),
     ((card("usb0", "00:e0:4c:00:00:01", usb=True),), "00:e0:4c:00:00:01"),  # a real USB card
     ((card("a", "00:00:00:00:00:00"),), ""),
+    ((card("a", "00:00:00:00:00:00"), card("b", "52:54:00:00:00:01")), "52:54:00:00:00:01"),  # nor in the way
     ((), ""),
 ])
 def test_the_mac_that_names_a_machine(nics: tuple[Nic, ...], mac: str) -> None:

@@ -133,6 +133,12 @@ def test_who_has_not(nics: tuple[Nic, ...], why: str) -> None:
     assert resolved.missing == (f"wan (MAC {A})",)
 
 
+def test_a_complaint_is_the_same_in_any_order_of_cards() -> None:
+    nics = (card("p2", C, mac=A), card("p1", B, mac=A))
+    config = interfaces(by_mac("wan", A))
+    assert resolve(config, nics) == resolve(config, nics[::-1])
+
+
 def test_two_cards_with_one_mac_are_both_named() -> None:
     twins = (card("eth0", A, "0000:00:03.0"), card("eth1", A, "0000:00:04.0", carrier=False, driver="ixgbe"))
     resolved = resolve(interfaces(by_mac("wan", A)), twins)
@@ -208,6 +214,11 @@ def test_an_alias_never_hides_a_card_nor_another_entry() -> None:
     resolved = good(interfaces(plain("eth0", **{"profile-name": "eth1"}), by_mac("lan", C), bridge,
                                plain("eth1", **{"profile-name": "lan"})), nics)
     assert resolved.config["interfaces"][2]["bridge"] == {"port": [{"name": "eth1"}, {"name": "eth2"}]}
+
+
+def test_a_profile_name_is_not_the_card_of_that_name() -> None:
+    bond = {"name": "bond0", "type": "bond", "link-aggregation": {"port": ["eth1"]}}
+    assert good(interfaces(plain("eth0", **{"profile-name": "eth1"}), bond)).config["interfaces"][1] == bond
 
 
 def test_a_card_that_is_mentioned_by_the_kernel_s_name_stays() -> None:
