@@ -571,6 +571,22 @@ def test_many_interfaces_cost_little() -> None:
     assert time.process_time() - begin < 4  # 0.4 s on a quiet machine; quadratic would be minutes
 
 
+def test_much_on_one_interface_costs_little() -> None:
+    config = {
+        "interfaces": [
+            {"name": "e", "type": "ethernet", "ipv4": {"enabled": True, "address": [
+                {"ip": f"10.{i >> 8}.{i & 255}.1", "prefix-length": 24} for i in range(3000)]}},
+            {"name": "b", "type": "linux-bridge", "bridge": {"port": [{"name": f"p{i}"} for i in range(3000)]}},
+            *({"name": f"p{i}", "type": "ethernet", "controller": "b"} for i in range(1000))],
+        "routes": {"config": [
+            {"destination": f"172.16.{i & 255}.0/24", "next-hop-interface": "e", "metric": i,
+             "next-hop-address": f"10.{i >> 8}.{i & 255}.2"} for i in range(3000)]},
+        "route-rules": {"config": [{"ip-from": f"10.0.{i & 255}.0/24", "priority": i} for i in range(3000)]}}
+    begin = time.process_time()
+    assert check_meaning(config) == []
+    assert time.process_time() - begin < 5  # 0.5 s on a quiet machine
+
+
 scalars = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.sampled_from(
     ["up0", "eth0", "192.0.2.1", "2001:db8::1", "bond", "vlan", "vrf", "absent", "up", "", "true", "5"]) | st.text()
 keys = st.sampled_from([

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
-from homeport.core.checks import addresses, bonds, everywhere, links, names, ports, resolver, routing, uplink
+from homeport.core.checks import addresses, bonds, everywhere, gateways, links, names, ports, resolver, routing, uplink
 from homeport.core.checks.needs import Needs, needs
 from homeport.core.checks.view import View
 from homeport.core.complaint import Complaint
@@ -73,7 +73,7 @@ CHECKS: tuple[Check, ...] = (
 DOUBTS: tuple[Check, ...] = (
     addresses.enabled_families,
     addresses.duplicate_addresses,
-    routing.gateways,
+    gateways.gateways,
     uplink.uplinks,
 )
 

@@ -85,7 +85,7 @@ def _ports(entry: Entry, bond: Section, options: Section, path: Path) -> Iterato
     primary = text(options.get("primary"))
     if primary and names and primary not in names:
         yield complain((*path, "options", "primary"), f"{show(primary)}, which is no port of {entry.name}",
-                       f"one of {', '.join(sorted(names))}")
+                       f"one of {', '.join(sorted(names)[:8])}")
     queues: dict[int, str] = {}
     for at, item in mappings(bond.get("ports-config"), (*path, "ports-config")):
         queue = read_number(item.get("queue-id"))

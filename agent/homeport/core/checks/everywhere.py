@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from homeport.core.checks.reading import complain, section
 from homeport.core.checks.view import View
 from homeport.core.complaint import Complaint, Path
-from homeport.core.schema.kinds import key_text, show_key
 from homeport.core.showing import show
 
 MASK = "<_password_hid_by_nmstate>"
@@ -16,7 +15,7 @@ _SCRIPTS = ("post-activation", "post-deactivation")
 
 def control_characters(view: View) -> Iterator[Complaint]:
     """No string may hold one: written into a keyfile, a line end in a description begins a new section."""
-    for path, value in strings(view.config):
+    for path, value in view.strings:
         # Scripts have lines; whether they are allowed at all is another check.
         if not value.isprintable() and not (path and path[-1] in _SCRIPTS and "dispatch" in path):
             bad = next((c for c in value if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029"), "")
@@ -26,7 +25,7 @@ def control_characters(view: View) -> Iterator[Complaint]:
 
 def masked_secrets(view: View) -> Iterator[Complaint]:
     """`nmstatectl show` prints this instead of a password; fed back, it would become the password."""
-    for path, value in strings(view.config):
+    for path, value in view.strings:
         if value == MASK:
             yield complain(path, "the mask that nmstate prints instead of a secret", "the secret itself")
 
@@ -46,20 +45,3 @@ def _states(config: Mapping[str, object]) -> Iterator[tuple[Mapping[str, object]
     yield config, ()
     for key in ("desired", "desiredState"):
         yield section(config.get(key)), (key,)
-
-
-def strings(tree: object) -> Iterator[tuple[Path, str]]:
-    """Every string of the tree with its path, keys too; iterative, as depth is the document's choice."""
-    todo: list[tuple[Path, object]] = [((), tree)]
-    while todo:
-        path, value = todo.pop()
-        if isinstance(value, str):
-            yield path, value
-        elif isinstance(value, Mapping):
-            for key, item in reversed(list(value.items())):
-                at = (*path, show_key(key_text(key)))
-                todo.append((at, item))
-                if isinstance(key, str):
-                    todo.append((at, key) if not key.isprintable() else (at, None))
-        elif isinstance(value, list):
-            todo += [((*path, index), item) for index, item in reversed(list(enumerate(value)))]

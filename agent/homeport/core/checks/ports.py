@@ -22,10 +22,11 @@ def ports_of_two(view: View) -> Iterator[Complaint]:
             first = owner.setdefault(name, entry)
             if first is not entry:
                 yield complain(port.path, f"{show(port.name)}, a port of {first.name} already", "one controller")
-        names = [port.name for port in entry.ports]
-        for port, before in ((p, names[:i]) for i, p in enumerate(entry.ports)):
-            if port.name in before:
+        seen: set[str] = set()
+        for port in entry.ports:
+            if port.name in seen:
                 yield complain(port.path, f"{show(port.name)} again", "each port once")
+            seen.add(port.name)
 
 
 def ports_that_are(view: View) -> Iterator[Complaint]:
@@ -51,11 +52,13 @@ def _takes_infiniband(entry: Entry) -> bool:
 
 def named_controllers(view: View) -> Iterator[Complaint]:
     """A port that names its controller must agree with that one's list."""
+    lists = {port.name: controller for controller in view.entries if controller.up for port in controller.ports}
     for entry in view.entries:
         name = entry.data.get("controller")
         if not isinstance(name, str) or not entry.up:
             continue
-        path, listed = (*entry.path, "controller"), _lists(view, entry)
+        path = (*entry.path, "controller")
+        listed = lists.get(entry.name) or lists.get(text(entry.data.get("profile-name")))
         controller = view.controllers.get(name)
         if name == "" and listed is not None:
             yield complain(path, f"empty, but a port of {listed.name}", f"{listed.name}, or not in its list")
@@ -68,11 +71,6 @@ def named_controllers(view: View) -> Iterator[Complaint]:
         elif name and controller is None and name in view.kernel and view.kernel[name].type not in ("", *CONTROLLERS):
             yield complain(path, f"{show(name)}, which is of type {view.kernel[name].type}",
                            f"an interface of type {', '.join(CONTROLLERS)}")
-
-
-def _lists(view: View, entry: Entry) -> Entry | None:
-    names = {entry.name, text(entry.data.get("profile-name"))} - {""}
-    return next((c for c in view.entries if c.up and any(port.name in names for port in c.ports)), None)
 
 
 def bases(view: View) -> Iterator[Complaint]:

@@ -6,21 +6,38 @@ from collections.abc import Iterator, Mapping
 from ipaddress import IPv4Address, IPv4Interface, IPv6Address, IPv6Interface, ip_address, ip_interface
 
 from homeport.core.complaint import Complaint, Path, render_path
-from homeport.core.schema.kinds import read_number
+from homeport.core.schema.kinds import key_text, read_number, show_key
 
 Section = Mapping[str, object]
 IPAddress = IPv4Address | IPv6Address
 IPInterface = IPv4Interface | IPv6Interface
 
 
+def strings(tree: object) -> Iterator[tuple[Path, str]]:
+    """Every string of the tree with its path, keys too; iterative, as depth is the document's choice."""
+    todo: list[tuple[Path, object]] = [((), tree)]
+    while todo:
+        path, value = todo.pop()
+        if isinstance(value, str):
+            yield path, value
+        elif isinstance(value, dict):
+            for key, item in reversed(value.items()):
+                at = (*path, show_key(key_text(key)))
+                todo.append((at, item))
+                if isinstance(key, str) and not key.isprintable():
+                    todo.append((at, key))
+        elif isinstance(value, list):
+            todo += [((*path, index), value[index]) for index in reversed(range(len(value)))]
+
+
 def section(value: object) -> Section:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def mappings(value: object, path: Path) -> Iterator[tuple[Path, Section]]:
     """The mappings in a list, each with its path."""
     for index, item in enumerate(value if isinstance(value, list) else []):
-        if isinstance(item, Mapping):
+        if isinstance(item, dict):
             yield (*path, index), item
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from homeport.core.checks.reading import IPAddress, IPInterface, complain, read_ip, read_network, text
+from homeport.core.checks.reading import complain, read_ip, read_network, text
 from homeport.core.checks.view import Entry, View
 from homeport.core.complaint import Complaint
 from homeport.core.schema.kinds import read_number
@@ -13,8 +13,6 @@ from homeport.core.showing import show
 MAIN_TABLE = 254
 _LARGEST = 2**32 - 1
 _NETWORK = "a network such as 192.0.2.0/24, or 0.0.0.0/0 or ::/0 for all"
-# Point to point: whatever is sent there arrives at the other end.
-_UNNUMBERED = ("ip-tunnel", "ipsec", "xfrm", "tun", "loopback")
 
 
 def route_addresses(view: View) -> Iterator[Complaint]:
@@ -109,54 +107,6 @@ def route_tables(view: View) -> Iterator[Complaint]:
                                f"routes.config[{first.path[-1]}]", "one type for each destination")
 
 
-def gateways(view: View) -> Iterator[Complaint]:
-    """A next hop must be a neighbour: in the network of an address of the interface, or made one.
-
-    Made one by a route to it through the same interface without a next hop. NetworkManager does the same by
-    itself for an address without a network (/32, /128), so that is fine too; for others it would ask for the
-    gateway on the wrong link.
-    """
-    direct = _direct_routes(view)
-    for route in view.routes:
-        gateway = read_ip(text(route.data.get("next-hop-address")))
-        entry = view.kernel.get(text(route.data.get("next-hop-interface")))
-        if gateway is None or gateway.is_unspecified or entry is None or not entry.up or entry.type in _UNNUMBERED:
-            continue
-        path, family = (*route.path, "next-hop-address"), entry.family(gateway.version)
-        addresses = [address for _, address in family.addresses]
-        if any(address.ip == gateway for address in addresses):
-            yield complain(path, f"{gateway}, the address of {entry.name} itself", "the address of the gateway")
-        elif gateway.is_multicast or _is_broadcast(gateway, addresses):
-            yield complain(path, f"{gateway}, which is no machine's address", "the address of the gateway")
-        elif addresses and not family.dynamic and not gateway.is_link_local \
-                and not _is_neighbour(gateway, addresses, direct.get(entry.name, [])):
-            yield complain(
-                path, f"{gateway}, in no network of {entry.name} ({', '.join(str(a.network) for a in addresses[:3])})",
-                f"a gateway in such a network, or a route to {gateway} through {entry.name} without next-hop-address")
-
-
-def _direct_routes(view: View) -> dict[str, list[IPInterface]]:
-    """Networks on the link itself, by interface."""
-    found: dict[str, list[IPInterface]] = {}
-    for route in view.routes:
-        gateway = read_ip(text(route.data.get("next-hop-address")))
-        network = read_network(route.data.get("destination"))
-        entry = view.kernel.get(text(route.data.get("next-hop-interface")))
-        if network is not None and entry is not None and (gateway is None or gateway.is_unspecified):
-            found.setdefault(entry.name, []).append(network)
-    return found
-
-
-def _is_neighbour(gateway: IPAddress, addresses: list[IPInterface], direct: Iterable[IPInterface]) -> bool:
-    unnumbered = all(address.network.prefixlen == address.max_prefixlen for address in addresses)
-    return unnumbered or any(gateway in network.network for network in (*addresses, *direct))
-
-
-def _is_broadcast(gateway: IPAddress, addresses: list[IPInterface]) -> bool:
-    return gateway.version == 4 and any(
-        address.network.prefixlen < 31 and gateway == address.network.broadcast_address for address in addresses)
-
-
 def rule_values(view: View) -> Iterator[Complaint]:
     """What a rule selects by, and whether it can."""
     for rule in view.rules:
@@ -190,11 +140,24 @@ def rule_families(view: View) -> Iterator[Complaint]:
     Follows nmstate's choice of the interface (nm/route_rule.rs): `iif`, else one with a route of the same
     family and table. Only if every candidate has the family off is the outcome certain.
     """
+    through: dict[int, dict[str, Entry]] = {}
+    for route in view.routes:
+        entry = view.kernel.get(text(route.data.get("next-hop-interface")))
+        if entry is not None and entry.up:
+            for table in {MAIN_TABLE, read_number(route.data.get("table-id")) or MAIN_TABLE}:
+                through.setdefault(table, {})[entry.name] = entry
+    # Whether the family is off on all that could keep the rule, and their names; once for each table.
+    verdicts: dict[tuple[int, int], str] = {}
     for rule in view.rules:
-        version = _rule_version(rule)
-        holders = [entry for entry in _holders(view, rule) if entry.family(version).enabled is not None]
-        if holders and all(entry.family(version).enabled is False for entry in holders):
-            names = ", ".join(dict.fromkeys(entry.name for entry in holders))
+        version, table = _rule_version(rule), read_number(rule.data.get("route-table")) or MAIN_TABLE
+        iif = view.kernel.get(text(rule.data.get("iif")))
+        if iif is not None:
+            names = _where_off([iif], version)
+        else:
+            if (table, version) not in verdicts:
+                verdicts[table, version] = _where_off(through.get(table, {}).values(), version)
+            names = verdicts[table, version]
+        if names:
             yield complain(rule.path, f"a rule for IPv{version}, which is off on {names}",
                            f"ipv{version}: enabled: true there")
 
@@ -204,11 +167,8 @@ def _rule_version(rule: Entry) -> int:
     return 6 if ":" in selectors or text(rule.data.get("family")) == "ipv6" else 4
 
 
-def _holders(view: View, rule: Entry) -> list[Entry]:
-    iif = view.kernel.get(text(rule.data.get("iif")))
-    if iif is not None:
-        return [iif]
-    table = read_number(rule.data.get("route-table")) or MAIN_TABLE
-    through = [(route, view.kernel.get(text(route.data.get("next-hop-interface")))) for route in view.routes]
-    return [entry for route, entry in through if entry is not None and entry.up and (
-        table in (MAIN_TABLE, read_number(route.data.get("table-id")) or MAIN_TABLE))]
+def _where_off(entries: Iterable[Entry], version: int) -> str:
+    """The names of `entries` if the document has the family off on all of which it speaks, else ""."""
+    told = [entry for entry in entries if entry.family(version).enabled is not None]
+    off = [entry.name for entry in told if entry.family(version).enabled is False]
+    return ", ".join(off[:3]) if len(off) == len(told) else ""

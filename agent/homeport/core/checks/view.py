@@ -6,11 +6,11 @@ complaint already, so it is skipped here and no check has to expect it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from homeport.core.checks.reading import IPInterface, Section, mappings, read_interface, section, text
+from homeport.core.checks.reading import IPInterface, Section, mappings, read_interface, section, strings, text
 from homeport.core.complaint import Path
 from homeport.core.schema.kinds import read_bool
 
@@ -48,11 +48,11 @@ class Family:
     given: bool
     version: int
 
-    @property
+    @cached_property
     def enabled(self) -> bool | None:
         return read_bool(self.data.get("enabled"))
 
-    @property
+    @cached_property
     def dynamic(self) -> bool:
         return read_bool(self.data.get("dhcp")) is True or (
             self.version == 6 and read_bool(self.data.get("autoconf")) is True)
@@ -83,31 +83,31 @@ class Entry:
     path: Path
     data: Section
 
-    @property
+    @cached_property
     def name(self) -> str:
         return text(self.data.get("name"))
 
-    @property
+    @cached_property
     def type(self) -> str:
         return text(self.data.get("type"))
 
-    @property
+    @cached_property
     def state(self) -> str:
         return text(self.data.get("state", "up"))
 
-    @property
+    @cached_property
     def up(self) -> bool:
         return self.state == "up"
 
-    @property
+    @cached_property
     def gone(self) -> bool:
         return self.state == "absent"
 
-    @property
+    @cached_property
     def user_space(self) -> bool:
         return self.type in USER_SPACE
 
-    @property
+    @cached_property
     def by_name(self) -> bool:
         """Whether `name` is the kernel's name of it, not just ours."""
         return self.data.get("identifier") not in ("mac-address", "pci-address")
@@ -115,7 +115,7 @@ class Entry:
     @cached_property
     def families(self) -> tuple[Family, ...]:
         return tuple(
-            Family((*self.path, key), section(self.data.get(key)), isinstance(self.data.get(key), Mapping),
+            Family((*self.path, key), section(self.data.get(key)), isinstance(self.data.get(key), dict),
                    4 if key == "ipv4" else 6)
             for key in FAMILIES)
 
@@ -125,7 +125,7 @@ class Entry:
     def section(self, *names: str) -> tuple[Path, Section]:
         """The first of these sections that is there, with its path; an empty one otherwise."""
         for name in names:
-            if isinstance(self.data.get(name), Mapping):
+            if isinstance(self.data.get(name), dict):
                 return (*self.path, name), section(self.data[name])
         return (*self.path, names[0]), {}
 
@@ -133,7 +133,7 @@ class Entry:
     def ports(self) -> tuple[Reference, ...]:
         return tuple(_ports(self))
 
-    @property
+    @cached_property
     def base(self) -> Reference | None:
         if self.type not in BASES:
             return None
@@ -148,6 +148,10 @@ class View:
     """The whole document."""
 
     config: Section
+
+    @cached_property
+    def strings(self) -> tuple[tuple[Path, str], ...]:
+        return tuple(strings(self.config))
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -208,7 +212,7 @@ class View:
         for key in path:
             found = section(found).get(key)
         return [((*path, index), text(item)) for index, item in enumerate(found if isinstance(found, list) else [])
-                if not isinstance(item, (Mapping, list))]
+                if not isinstance(item, (dict, list))]
 
 
 def _ports(entry: Entry) -> Iterator[Reference]:
@@ -239,7 +243,7 @@ def has_list(controller: Entry) -> bool:
 
 
 def _port_names(port: object, path: Path) -> Iterator[Reference]:
-    if not isinstance(port, Mapping):
+    if not isinstance(port, dict):
         if text(port):
             yield Reference(path, text(port))
         return

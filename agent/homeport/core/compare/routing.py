@@ -23,35 +23,52 @@ def route_differences(
     `vrf_tables`: the table of each VRF, for routes that name one. `thorough`: static routes through
     the interfaces of desired routes that nobody desires are differences too.
     """
-    have = [route for route in _entries(current) if route.get("state") != "ignore"]
-    wanted = [route for route in _entries(desired) if route.get("state") is None]
+    have = _Routes([route for route in _entries(current) if route.get("state") != "ignore"])
+    wanted = _Routes([route for route in _entries(desired) if route.get("state") is None])
     for index, route in enumerate(_entries(desired)):
         path = ("routes", "config", index)
         if route.get("state") is None:
-            if not any(_is_route(route, found, vrf_tables) for found in have):
-                near = [found for found in have if _is_route(
+            if not any(_is_route(route, found, vrf_tables) for found in have.to(route)):
+                near = [found for found in have.to(route) if _is_route(
                     {**route, "metric": None, "next-hop-address": None}, found, vrf_tables)]
                 yield Complaint(render_path(path), _describe(near[0]) if near else "no such route",
                                 _describe(route))
         elif route.get("state") == "absent":
-            for found in have:
+            for found in have.to(route):
                 if _is_route(route, found, vrf_tables) \
-                        and not any(_is_route(r, found, vrf_tables) for r in wanted):
+                        and not any(_is_route(r, found, vrf_tables) for r in wanted.to(found)):
                     yield Complaint(render_path(path), _describe(found), "no such route")
     if thorough:
         yield from _leftovers(wanted, have, vrf_tables)
 
 
-def _leftovers(
-        wanted: list[Route], have: list[Route], vrf_tables: Mapping[str, int]) -> Iterator[Complaint]:
-    through = {route.get("next-hop-interface") for route in wanted} - {None}
-    gateways = {plain_ip(route.get("next-hop-address")) for route in wanted}
-    for found in have:
-        destination = plain_network(found.get("destination", ""))
+class _Routes:
+    """Routes, found by their destination: comparing each with each would take the square of their number."""
+
+    def __init__(self, routes: list[Route]) -> None:
+        self.all = routes
+        self._by_destination: dict[str, list[Route]] = {}
+        for route in routes:
+            self._by_destination.setdefault(_destination(route), []).append(route)
+
+    def to(self, route: Route) -> list[Route]:
+        """Those with the destination of `route`; all if it has none."""
+        return self._by_destination.get(_destination(route), []) if _destination(route) else self.all
+
+
+def _destination(route: Route) -> str:
+    return plain_network(route.get("destination") or "")
+
+
+def _leftovers(wanted: _Routes, have: _Routes, vrf_tables: Mapping[str, int]) -> Iterator[Complaint]:
+    through = {route.get("next-hop-interface") for route in wanted.all} - {None}
+    gateways = {plain_ip(route.get("next-hop-address")) for route in wanted.all}
+    for found in have.all:
+        destination = _destination(found)
         # NetworkManager adds a device route to a gateway that is on no network of the interface.
         by_manager = destination.rpartition("/")[0] in gateways and not _gateway(found)
         if found.get("next-hop-interface") in through and not by_manager \
-                and not any(_is_route(route, found, vrf_tables) for route in wanted):
+                and not any(_is_route(route, found, vrf_tables) for route in wanted.to(found)):
             yield Complaint("routes.config", f"{_describe(found)} too", "only the routes listed")
 
 
@@ -63,8 +80,7 @@ def _is_route(wanted: Route, found: Route, vrf_tables: Mapping[str, int]) -> boo
     interface = None if special else wanted.get("next-hop-interface")
     metric = read_number(wanted.get("metric"))
     return (
-        (not wanted.get("destination")
-         or plain_network(wanted["destination"]) == plain_network(found.get("destination", "")))
+        _destination(wanted) in ("", _destination(found))
         and (interface is None or str(interface) == str(found.get("next-hop-interface")))
         and ("next-hop-address" not in wanted or wanted["next-hop-address"] is None
              or _gateway(wanted) == _gateway(found))
@@ -113,10 +129,15 @@ def _describe(route: Route) -> str:
 def rule_differences(desired: object, current: object) -> Iterator[Complaint]:
     """Rules that are missing, and absent ones that are there."""
     have = _entries(current)
+    by_source: dict[str, list[Route]] = {}
+    for found in have:
+        by_source.setdefault(plain_network(found.get("ip-from") or ""), []).append(found)
     wanted = [rule for rule in _entries(desired) if rule.get("state") != "absent"]
     for index, rule in enumerate(_entries(desired)):
         path = ("route-rules", "config", index)
-        matching = [found for found in have if _is_rule(rule, found)]
+        source = rule.get("ip-from")
+        candidates = have if source is None else by_source.get(plain_network(source), [])
+        matching = [found for found in candidates if _is_rule(rule, found)]
         if rule.get("state") == "absent":
             left = [found for found in matching if not any(_is_rule(r, found) for r in wanted)]
             if left:

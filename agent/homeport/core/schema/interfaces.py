@@ -133,7 +133,7 @@ class Interface(Kind):
     """An entry of `interfaces`, judged by its type and state."""
 
     def look_at(self, value: object, path: Path, walk: Walk) -> None:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             walk.complain(path, show(value), "a mapping with name, type, state, …")
             return
         section_for(value).check(value, path, walk)

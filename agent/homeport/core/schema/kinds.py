@@ -90,7 +90,7 @@ class MapOf(Kind):
     wanted: str = "a mapping"
 
     def look_at(self, value: object, path: Path, walk: Walk) -> None:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             walk.complain(path, show(value), self.wanted)
             return
         for key, item in value.items():
@@ -117,7 +117,7 @@ class Section(Kind):
         return tuple(name for name, kind in self.keys.items() if kind.required)
 
     def look_at(self, value: object, path: Path, walk: Walk) -> None:
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             walk.complain(path, show(value), f"a mapping with keys such as {some(self.keys)}")
             return
         seen: dict[str, str] = {}
@@ -143,7 +143,9 @@ class Section(Kind):
             walk.complain(at, "not allowed here", self.forbidden[key])
         elif not self.open:
             guess = walk.guesser.nearest(key, (*self.keys, *self.aliases))
-            wanted = f"did you mean {guess}?" if guess else f"keys known here: {some(self.keys)}"
+            known = guess in self.keys or guess in self.aliases
+            wanted = f"did you mean {guess}?" if known else f"use {guess}" if guess \
+                else f"keys known here: {some(self.keys)}"
             walk.complain(at, "unknown key", wanted)
             return guess
         return name
@@ -259,7 +261,7 @@ def key_text(key: object) -> str:
 
 
 def show_key(key: str) -> str:
-    return printable(key, _SHOWN)
+    return key if len(key) <= _SHOWN and key.isprintable() else printable(key, _SHOWN)
 
 
 def some(keys: Mapping[str, Kind], most: int = 12) -> str:

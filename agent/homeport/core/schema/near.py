@@ -41,7 +41,7 @@ class Guesser:
         self._known: dict[tuple[str, int], str] = {}
 
     def nearest(self, word: str, among: Iterable[str]) -> str:
-        """The one of `among` that `word` probably means, or ""."""
+        """The one of `among` that `word` probably means, or what to use instead, or ""."""
         words = tuple(among)
         key = (word, hash(words))
         if key not in self._known:
