@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from homeport.core.keyfile import Keyfile, own_profile, parse, stable_uuid
+from homeport.core.keyfile.format import _sound
 from homeport.errors import PersistError
 from homeport.host import keyfiles
 from homeport.host.keyfiles import ETC, path_of, remove_files, remove_owned, write_profiles
@@ -118,6 +119,13 @@ def test_a_foreign_profile_of_our_uuid_is_not_shadowed(tmp_path: Path) -> None:
     with pytest.raises(PersistError, match=f"Wired.nmconnection has its UUID {uuid}"):
         write_profiles(tmp_path, {"eth0": profile("eth0")})
     assert not (tmp_path / path_of("eth0")).exists()
+
+
+def test_what_does_not_read_back_as_it_was_is_said(tmp_path: Path) -> None:
+    # as if our own writer had let a line end through
+    wrong = _sound((*profile("eth0").sections, ("x", (("key", "a\nb"),))))
+    with pytest.raises(PersistError, match="does not read back"):
+        write_profiles(tmp_path, {"eth0": wrong})
 
 
 def test_a_disk_that_cannot_be_written_is_said(tmp_path: Path) -> None:

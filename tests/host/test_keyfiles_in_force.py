@@ -68,6 +68,8 @@ def boot_again(bed: Bed, *changes: str) -> None:
     bed.stop_manager()
     for link in ("mv0", "br0"):
         ask(bed, "ip", "link", "del", link)
+    for leftover in ("rule del priority 30200", "rule del priority 30350", "route del blackhole 10.66.0.0/16"):
+        ask(bed, "ip", *leftover.split())
     for name in MACS:
         bed.run("ip", "addr", "flush", "dev", name)
         bed.run("ip", "link", "set", name, "down")
