@@ -7,6 +7,7 @@ status is 0 only if every one of them held.
 
 from __future__ import annotations
 
+import re
 import sys
 import textwrap
 import time
@@ -119,7 +120,8 @@ def switch_on(machine: Machine, *arguments: str) -> Outcome:
 
 def show_network(machine: Machine, boot: Outcome) -> None:
     say("Its network now, as the kernel has it, and the DNS server in use:")
-    addresses = machine.run(["ip", "-brief", "address", "show", NIC]).stdout
+    # "@if4" behind the name is how the kernel shows the bench's end of a veth.
+    addresses = re.sub(r"@\S+", "", machine.run(["ip", "-brief", "address", "show", NIC]).stdout)
     routes = machine.run(["ip", "route", "show", "default"]).stdout
     quote(f"{addresses.strip()}\n{routes.strip()}\nnameserver {' '.join(boot.resolv)}")
 
