@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.core.checks import CHECKS, DOUBTS, EVERYWHERE, check_meaning, needs
@@ -142,6 +142,8 @@ ROWS: list[tuple[str, str, str, str]] = [
     (interfaces("{name: e, type: ethernet, ipv4: {enabled: true, address: [{ip: 0.0.0.0, prefix-length: 8}]}}"),
      "interfaces[1].ipv4.address[0].ip", "one machine",
      interfaces("{name: e, type: ethernet, ipv4: {enabled: true, address: [{ip: 192.0.2.0, prefix-length: 31}]}}")),
+    (interfaces("{name: e, type: ethernet, ipv4: {enabled: true, address: [{ip: 224.0.0.9, prefix-length: 24}]}}"),
+     "interfaces[1].ipv4.address[0].ip", "multicast", interfaces(STATIC)),
     (interfaces("{name: e, type: ethernet, ipv4: {address: [{ip: 192.0.2.1, prefix-length: 24}]}}"),
      "interfaces[1].ipv4.enabled", "there are addresses",
      interfaces("{name: e, type: ethernet, ipv4: {enabled: 'yes', address: [{ip: 192.0.2.1, prefix-length: 24}]}}")),
@@ -598,6 +600,7 @@ trees = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6), max_leaves=40)
 
 
+@settings(max_examples=60)
 @given(st.dictionaries(keys, trees, max_size=6))
 def test_it_never_raises(tree: dict[str, Any]) -> None:
     for complaint in check_meaning(tree):
@@ -606,6 +609,7 @@ def test_it_never_raises(tree: dict[str, Any]) -> None:
     needs(tree)
 
 
+@settings(max_examples=60)
 @given(st.lists(st.dictionaries(keys, trees, max_size=8), max_size=4))
 def test_nor_inside_interfaces(entries: list[dict[str, Any]]) -> None:
     check_meaning({"interfaces": entries, "routes": {"config": entries}, "route-rules": {"config": entries}})

@@ -32,7 +32,6 @@ CHECKS: tuple[Check, ...] = (
     names.interface_names,
     names.profile_names,
     names.duplicate_names,
-    names.interface_types,
     names.identifiers,
     names.mac_addresses,
     names.host_names,
@@ -71,6 +70,9 @@ CHECKS: tuple[Check, ...] = (
 
 # What is possible but so likely a mistake that the assignment must say it is meant.
 DOUBTS: tuple[Check, ...] = (
+    names.interface_types,
+    addresses.group_addresses,
+    bonds.primary_ports,
     addresses.enabled_families,
     addresses.duplicate_addresses,
     gateways.gateways,

@@ -17,7 +17,7 @@ _LONGEST_MTU = 2**32 - 1
 
 
 def address_families(view: View) -> Iterator[Complaint]:
-    """Addresses in the wrong section, prefixes out of range, addresses nothing can have."""
+    """Addresses in the wrong section, prefixes out of range, the address of nobody."""
     for entry in view.entries:
         for family in () if entry.gone else entry.families:
             for path, item in mappings(family.data.get("address"), (*family.path, "address")):
@@ -26,7 +26,7 @@ def address_families(view: View) -> Iterator[Complaint]:
                     continue
                 if ip.version != family.version:
                     yield complain((*path, "ip"), f"{ip} in {family.path[-1]}", f"an IPv{family.version} address")
-                elif ip.is_unspecified or ip.is_multicast:
+                elif ip.is_unspecified:
                     yield complain((*path, "ip"), f"{ip}", "the address of one machine")
                 if prefix is not None and prefix > ip.max_prefixlen:
                     yield complain((*path, "prefix-length"), f"{prefix}", f"a number from 0 to {ip.max_prefixlen}")
@@ -40,6 +40,14 @@ def enabled_families(view: View) -> Iterator[Complaint]:
             if wish and family.enabled is not True:
                 state = "not given" if family.enabled is None else "false"
                 yield complain((*family.path, "enabled"), f"{state}, although there are {wish}", "enabled: true")
+
+
+def group_addresses(view: View) -> Iterator[Complaint]:
+    """Addresses of groups: the kernel sets some of them, but nothing can be sent from there."""
+    for entry in view.entries:
+        for path, address in (pair for family in entry.families for pair in family.addresses):
+            if entry.up and address.is_multicast:
+                yield complain((*path, "ip"), f"{address.ip}, a multicast address", "the address of one machine")
 
 
 def duplicate_addresses(view: View) -> Iterator[Complaint]:

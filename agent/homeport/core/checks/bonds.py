@@ -35,7 +35,19 @@ def bonds(view: View) -> Iterator[Complaint]:
             options = section(bond.get("options"))
             yield from _options_of_mode(mode, options, (*path, "options"))
             yield from _link_monitoring(mode, options, (*path, "options"))
-            yield from _ports(entry, bond, options, path)
+            yield from _ports(entry, bond, path)
+
+
+def primary_ports(view: View) -> Iterator[Complaint]:
+    """A primary that is no port: the kernel waits for it to become one."""
+    for entry in view.entries:
+        if entry.type == "bond" and entry.up:
+            path, bond = entry.section("link-aggregation", "bond")
+            primary = text(section(bond.get("options")).get("primary"))
+            names = {port.name for port in entry.ports}
+            if primary and names and primary not in names:
+                yield complain((*path, "options", "primary"), f"{show(primary)}, which is no port of {entry.name}",
+                               f"one of {', '.join(sorted(names)[:8])}")
 
 
 def _options_of_mode(mode: str, options: Section, path: Path) -> Iterator[Complaint]:
@@ -70,7 +82,7 @@ def _link_monitoring(mode: str, options: Section, path: Path) -> Iterator[Compla
             yield complain((*path, key), f"{options[key]}, although miimon is 0", "miimon greater than 0")
 
 
-def _ports(entry: Entry, bond: Section, options: Section, path: Path) -> Iterator[Complaint]:
+def _ports(entry: Entry, bond: Section, path: Path) -> Iterator[Complaint]:
     listed = bond.get("port", bond.get("ports"))
     configured = {text(item.get("name")): at for at, item in mappings(
         bond.get("ports-config"), (*path, "ports-config"))}
@@ -82,10 +94,6 @@ def _ports(entry: Entry, bond: Section, options: Section, path: Path) -> Iterato
         for name in sorted(names - set(configured)):
             yield complain((*path, "port"), f"{show(name)}, which is not in ports-config",
                            "the same ports in both lists")
-    primary = text(options.get("primary"))
-    if primary and names and primary not in names:
-        yield complain((*path, "options", "primary"), f"{show(primary)}, which is no port of {entry.name}",
-                       f"one of {', '.join(sorted(names)[:8])}")
     queues: dict[int, str] = {}
     for at, item in mappings(bond.get("ports-config"), (*path, "ports-config")):
         queue = read_number(item.get("queue-id"))

@@ -110,7 +110,7 @@ def bridges(view: View) -> Iterator[Complaint]:
                 filtering = filtering or bool(section(port.get("vlan")))
                 yield from _port_vlan(section(port.get("vlan")), (*at, "vlan"))
                 if entry.type == "linux-bridge":
-                    yield from _ranges(port, at, {"stp-priority": (0, 63), "stp-path-cost": (1, 65535)})
+                    yield from _ranges(port, at, {"stp-priority": (0, 63), "stp-path-cost": (0, 65535)})
         if entry.type == "linux-bridge":
             yield from _bridge_options(section(bridge.get("options")), (*path, "options"), filtering)
 

@@ -84,7 +84,7 @@ def bases(view: View) -> Iterator[Complaint]:
             yield complain(base.path, f"{show(base.name)} itself", "the interface below")
         elif known is not None and known.gone and known.type not in ("ethernet", "veth"):
             yield complain(base.path, f"{show(base.name)}, which is absent", "an interface that is there")
-        elif entry.type == "vlan" and known is not None and known.type in ("loopback", "ipsec", "ip-tunnel"):
+        elif entry.type == "vlan" and known is not None and known.type in ("loopback", "ipsec"):
             yield complain(base.path, f"{show(base.name)}, which is of type {known.type}", "an Ethernet interface")
 
 
