@@ -124,6 +124,22 @@ def test_a_certificate_that_is_itself_configured_is_an_anchor(authority: Any, ht
     assert ask(f"{server.url}/a", ca=(str(leaf),), root="/").data
 
 
+def test_a_system_that_openssl_does_not_know_the_way_around(
+        authority: Any, https: Any, ask: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """OpenSSL's own folder has no certificates by hash, as in an initramfs with the bundle alone."""
+    (tmp_path / "certs").mkdir()
+    (tmp_path / "certs/ca-certificates.crt").symlink_to(authority.pem)
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "certs"))
+    monkeypatch.setenv("SSL_CERT_FILE", "/nonexistent")
+    monkeypatch.setattr(trust, "BUNDLES", ("/nonexistent", str(tmp_path / "certs/ca-certificates.crt")))
+    server = https(authority.server())
+    assert ask(f"{server.url}/a").data
+    # With one file by hash OpenSSL finds its way, and another bundle would only add strangers.
+    (tmp_path / "certs/01234567.0").symlink_to("/nonexistent")
+    with pytest.raises(Unreachable, match="authority that is not known"):
+        ask(f"{server.url}/a")
+
+
 def test_tls_through_a_proxy_is_verified_for_the_server(authority: Any, https: Any, raw: Any, ask: Any) -> None:
     import socket
     import threading

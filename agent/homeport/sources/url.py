@@ -4,7 +4,8 @@ Knows what the answers of a web server mean for us, when to ask again and when t
 bounds everything; each attempt has its own limits. Several addresses are asked in turns.
 
 What is an answer: a document, "unchanged" (304), "not ready" (202), "none for you" (404), "not you" (401,
-403, 410). What is asked again until the deadline: no connection, no answer in time, 408, 425, 429, 5xx.
+403, 410). Whether "not ready" is worth waiting for depends on what this machine has to stand on, which is not
+known here. What is asked again until the deadline: no connection, no answer in time, 408, 425, 429, 5xx.
 The rest says that the address is wrong, and is final.
 """
 
@@ -123,13 +124,12 @@ def _ask_until_deadline(asker: Asker, targets: list[Target]) -> Reply:
                 continue
             try:
                 return _attempt(asker, target)
-            except (Unreachable, Pending) as error:
-                target.failure = error
-                if not _may_ask_again(asker, target, error):
-                    undecided.remove(target)
             except SourceError as error:
                 target.failure = error
-                undecided.remove(target)
+                if not isinstance(error, Unreachable) or isinstance(error, Hopeless):
+                    undecided.remove(target)
+                elif error.retry_after is not None:
+                    target.not_before = asker.clock.monotonic() + error.retry_after
         if not undecided:
             break
         pause = _pause(asker, undecided, delay)
@@ -139,16 +139,6 @@ def _ask_until_deadline(asker: Asker, targets: list[Target]) -> Reply:
             break
         asker.clock.sleep(pause)
     raise verdict(asker, targets)
-
-
-def _may_ask_again(asker: Asker, target: Target, error: Unreachable | Pending) -> bool:
-    """Whether this failure is worth another attempt; notes when the server wants it."""
-    wait = error.retry_after
-    if wait is not None:
-        target.not_before = asker.clock.monotonic() + wait
-        return target.not_before < asker.deadline
-    # "Not ready" without a time is for a later refresh: nobody knows whether it takes a second or a day.
-    return not isinstance(error, Pending) and not isinstance(error, Hopeless)
 
 
 def _pause(asker: Asker, undecided: Sequence[Target], delay: float) -> float | None:
@@ -187,7 +177,7 @@ def verdict(asker: Asker, targets: Sequence[Target]) -> SourceError:
 
 
 def _attempt(asker: Asker, target: Target) -> Reply:
-    """Ask once, along redirects. Raises SourceError; Unreachable and Pending may be asked again."""
+    """Ask once, along redirects. Raises SourceError; what is Unreachable may be asked again."""
     target.attempts += 1
     address = target.address
     for _hop in range(REDIRECTS + 1):
