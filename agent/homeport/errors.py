@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # typing's own would bring `re` along
 if TYPE_CHECKING:
     from homeport.core.complaint import Complaint
 

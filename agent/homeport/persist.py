@@ -20,9 +20,9 @@ from homeport.core.keyfile import Keyfile, own_profiles
 from homeport.core.plan import Plan
 from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, profiles
-from homeport.host.files import remove, write_atomic
+from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
-from homeport.host.store import STAMP, Manifest, OwnedFile
+from homeport.host.store import LIMIT, STAMP, Manifest, OwnedFile
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
 from homeport.sources import Reply
@@ -163,7 +163,10 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
             return  # something is meant to be down or away: the long way knows how to look at that
         lines.append(f"up\t{name}\t{device.profile}")
     lines += [f"address\t{name}\t{address}" for name, address in static_addresses(plan)]
-    write_atomic(root, STAMP, ("\n".join(lines) + "\n\n" + unchanged_status(machine, files)).encode())
+    stamp = "\n".join(lines) + "\n\n"
+    former = read_file(machine.root, STAMP, LIMIT) or b""
+    if not former.startswith(stamp.encode()):
+        write_atomic(root, STAMP, (stamp + unchanged_status(machine, files)).encode())
 
 
 # What else can change what homeport would do: the program itself, who the machine is, its mode.

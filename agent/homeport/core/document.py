@@ -92,15 +92,19 @@ def check_assignment(assignment: Assignment, *, allow_dispatch: bool = False,
     if assignment.configurator == "nmconnections":
         return _check_keyfiles(assignment)
     from homeport.core.checks import check_meaning
+    from homeport.core.nics import resolve
     from homeport.core.schema import check_schema
 
     waiting = frozenset(one.path for one in open_placeholders)
-    found = [_in_document(assignment, complaint) for complaint in check_schema(assignment.config)]
+    # What names a card in ways that nmstate doesn't know (`match:`, long names) is in its terms afterwards.
+    early = resolve(assignment.config, (), offline=True)
+    found = [_in_document(assignment, complaint)
+             for complaint in (*early.complaints, *check_schema(early.config))]
     if waiting:
         found = [complaint for complaint in found if complaint.path not in waiting]
     elif len(found) < MAX_COMPLAINTS:
         found += [_in_document(assignment, complaint) for complaint in check_meaning(
-            assignment.config, allow_dispatch=allow_dispatch, force=assignment.force)]
+            early.config, allow_dispatch=allow_dispatch, force=assignment.force)]
     return list(_unique(found))
 
 
