@@ -30,6 +30,7 @@ EVERYWHERE: tuple[Check, ...] = (
 CHECKS: tuple[Check, ...] = (
     uplink.empty_configurations,
     names.interface_names,
+    names.long_names,
     names.profile_names,
     names.duplicate_names,
     names.identifiers,

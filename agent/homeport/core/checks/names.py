@@ -45,9 +45,18 @@ def _kernel_name(path: Path, name: str, entry: Entry) -> Iterator[Complaint]:
         yield complain(path, show(name), "a name without slash, colon or space")
     elif name in _RESERVED:
         yield complain(path, f"{show(name)}, which the kernel uses itself", "another name")
-    elif len(name.encode(errors="replace")) > LONGEST_NAME and entry.type != "ovs-bridge" \
-            and not (existing and _PREDICTABLE.match(name)):
-        yield complain(path, f"{show(name)}, {len(name)} characters", f"at most {LONGEST_NAME} characters")
+
+
+def long_names(view: View) -> Iterator[Complaint]:
+    """Names that do not fit into the kernel's IFNAMSIZ."""
+    for entry in view.entries:
+        name = entry.name
+        if len(name.encode(errors="replace")) <= LONGEST_NAME or not entry.by_name or entry.user_space:
+            continue
+        existing = entry.type in ("ethernet", "") or entry.gone
+        if not (existing and (_PREDICTABLE.match(name) or _VF.match(name))):
+            yield complain((*entry.path, "name"), f"{show(name)}, {len(name)} characters",
+                           f"at most {LONGEST_NAME} characters")
 
 
 def profile_names(view: View) -> Iterator[Complaint]:
