@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from homeport import fastpath, steps
-from homeport.core.keyfile import Keyfile, own_profiles
+from homeport.core.keyfile import Keyfile, add_dns, own_profiles
 from homeport.core.plan import Plan
 from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, profiles
@@ -58,8 +58,8 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     store.keep_document(reply.data)
     announced = store.announce(manifest, files)
     keyfiles.write_profiles(machine.root, {interface: keyfile for interface, (_, keyfile) in ours.items()}, announced)
-    keyfiles.remove_files(machine.root, announced.stale)
-    adopt(machine, files, announced.stale)
+    gone = keyfiles.remove_owned(machine.root, announced, keep=[file.path for file in files])
+    adopt(machine, files, gone)
     store.write_manifest(replace(announced, stale=(), complete=True))
     store.finish()
     write_stamp(machine, plan, reply, files)
@@ -80,11 +80,14 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
     inflight = machine.store.read_inflight()
     chosen = profiles.persisted_set(
         manager.profiles(), manager.devices(), plan.interfaces, inflight.profiles if inflight else ())
-    by_name = {profile.interface_name or profile.id: profile for profile in chosen}
+    by_name = profiles.by_name(chosen)
     made = own_profiles(
         {name: read_profile(profile) for name, profile in by_name.items()},
         uuids={name: profile.uuid for name, profile in by_name.items()},
-        nics=tuple(plan.nics.values()), tags={"revision": plan.assignment.revision})
+        nics=machine.facts.nics, tags={"revision": plan.assignment.revision}, waits=plan.waits)
+    made, homeless = add_dns(made, **plan.dns)
+    if homeless:
+        log.warning("No interface can keep the DNS servers %s, going on without them", ", ".join(homeless))
     return {name: (by_name[name].uuid, keyfile) for name, keyfile in made.items()}
 
 
@@ -128,7 +131,7 @@ def verdict(machine: Machine, ours: Mapping[str, tuple[str, Keyfile]]) -> None:
                          "rolled back; its journal says which setting, and that is a fault of ours to report")
 
 
-def adopt(machine: Machine, files: tuple[OwnedFile, ...], stale: tuple[OwnedFile, ...]) -> None:
+def adopt(machine: Machine, files: tuple[OwnedFile, ...], gone: tuple[str, ...]) -> None:
     """Make NetworkManager use the files in /etc instead of its copies in /run, with nothing touched on the wire.
 
     The order matters: a copy that goes before its file is loaded takes the profile, and the NIC, with it.
@@ -144,7 +147,7 @@ def adopt(machine: Machine, files: tuple[OwnedFile, ...], stale: tuple[OwnedFile
               if profile.uuid in uuids and profile.filename.startswith(profiles.RUN_FOLDER)]
     for path in copies:
         os.unlink(path)
-    manager.load([*copies, *(f"/{file.path}" for file in stale)])
+    manager.load([*copies, *(f"/{path}" for path in gone)])
 
 
 def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFile, ...]) -> None:

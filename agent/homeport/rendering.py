@@ -14,6 +14,7 @@ from typing import Any
 from homeport.core.document import Address, understand_document
 from homeport.core.facts import Nic
 from homeport.core.keyfile import check_untrusted, file_name, own_profiles, parse, stable_uuid
+from homeport.core.keyfile.escapes import escape_gc
 from homeport.core.mac import normalise_mac
 from homeport.core.nics import resolve
 from homeport.core.yamlwrite import render_yaml
@@ -40,7 +41,8 @@ def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Pa
     machine_id = read_machine_id(root)
     texts: dict[str, str] = {}
     complaints = []
-    for name, text in nmstatectl.gc(config):
+    for name, raw in nmstatectl.gc(config):
+        text = escape_gc(raw)
         complaints += check_untrusted(text, file_name=name)
         if not complaints:
             profile = parse(text)

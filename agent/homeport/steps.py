@@ -10,6 +10,7 @@ import logging
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from homeport import sources
 from homeport.core import document, identity
@@ -20,8 +21,9 @@ from homeport.core.identity import Identity
 from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.core.proof import Target
+from homeport.core.schema import is_policy
 from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending
-from homeport.host import facts, journal, nics, nmstatectl, profiles, proof
+from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles, proof
 from homeport.host.store import Manifest
 from homeport.machine import Machine
 from homeport.sources import Reply
@@ -137,6 +139,11 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
     with machine.report.step("plan") as notes:
         resolved = find_nics(machine, assignment)
         notes += resolved.notes
+        complaints = preflight.missing(
+            resolved.config, interfaces=[nic.name for nic in machine.facts.nics],
+            networkmanager=machine.manager.version(), root=machine.root)
+        if complaints:
+            raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
         plan = Plan(
             assignment=assignment, desired=resolved.config, names=resolved.names, nics=resolved.nics,
@@ -153,11 +160,15 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     Raises DocumentError that names the candidates if one stays away.
     """
     end = time.monotonic() + machine.settings.nic_wait
-    resolved = resolve(assignment.config, machine.facts.nics)
+    config = assignment.config
+    if is_policy(config):
+        config = nmstatectl.resolve_policy(config)
+    resolved = resolve(config, machine.facts.nics)
     if resolved.missing:
-        log.info("waiting for %s (%d s at most)", ", ".join(resolved.missing), machine.settings.nic_wait)
+        journal.console(f"waiting for {', '.join(resolved.missing)}, {machine.settings.nic_wait:.0f} s at most")
     while resolved.missing and nics.wait_for_change(end):
-        resolved = resolve(assignment.config, nics.read_nics(machine.root))
+        machine.facts = replace(machine.facts, nics=nics.read_nics(machine.root))
+        resolved = resolve(config, machine.facts.nics)
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
     return resolved

@@ -42,10 +42,21 @@ class Plan:
                      if interface.get("state", "up") not in ("absent", "ignore"))
 
     @property
-    def has_dns(self) -> bool:
-        """Whether the desired state names servers or domains: then they count, and nothing older beside them."""
+    def dns(self) -> dict[str, list[str]]:
+        """The `servers`, `search` domains and `options` that the desired state has."""
         config = (self.desired.get("dns-resolver") or {}).get("config") or {}
-        return any(config.get(key) for key in ("server", "search", "options"))
+        return {"servers": config.get("server") or [], "search": config.get("search") or [],
+                "options": config.get("options") or []}
+
+    @property
+    def has_dns(self) -> bool:
+        """Whether the desired state names any DNS: then it counts, and nothing older beside it."""
+        return any(self.dns.values())
+
+    @property
+    def waits(self) -> dict[str, str]:
+        """Interface -> its `wait-ip`, "" where the document leaves it to us."""
+        return {interface["name"]: interface.get("wait-ip", "") for interface in self.desired.get("interfaces", ())}
 
     def lines(self) -> list[str]:
         """The plan as `--dry-run` prints it."""

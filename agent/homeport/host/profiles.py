@@ -5,6 +5,7 @@ Knows NetworkManager's devices and profiles and our manifest. Changes nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -78,5 +79,13 @@ def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted
     return [profile for profile in profiles
             if profile.uuid in active
             or (profile.interface_name in names - covered and profile.filename.startswith(RUN_FOLDER))
-            or (profile.filename.startswith(RUN_FOLDER) and profile.uuid not in known
-                and profile.interface_name not in names)]
+            or (profile.filename.startswith(RUN_FOLDER) and profile.interface_name not in names
+                and (profile.uuid not in known or profile.interface_name == "lo"))]
+
+
+def by_name(profiles: Iterable[Profile]) -> dict[str, Profile]:
+    """Each under the name of its interface; under its own id where that name has several (Open vSwitch)."""
+    profiles = list(profiles)
+    count = Counter(profile.interface_name for profile in profiles)
+    return {profile.interface_name if count[profile.interface_name] == 1 and profile.interface_name else profile.id:
+            profile for profile in profiles}
