@@ -5,8 +5,10 @@ Knows where the set-up leaves the binary (`NMSTATECTL` in the environment or in 
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+import random
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
@@ -62,3 +64,53 @@ def corpus() -> Iterator[tuple[str, dict[str, Any]]]:
 @pytest.fixture(scope="session")
 def documents() -> list[tuple[str, dict[str, Any]]]:
     return list(corpus())
+
+
+# Values of the wrong and of the right kind, to put where something else stands.
+_VALUES: list[object] = [
+    None, True, False, 0, 1, -1, 255, 256, 65536, 2**32, 1.5, "", "yes", "no", "1", "0x10", "+5", "-5", " 5",
+    "300", "foo", "up", "absent", "192.0.2.1", "2001:db8::1", "fe80::1%eth0", "01.2.3.4", "1_0", "٣", "Yes",
+    [], {}, [1], {"a": 1}, [{}], [{"name": "a"}],
+]
+
+
+def _paths(tree: object, path: tuple[str | int, ...] = ()) -> Iterator[tuple[str | int, ...]]:
+    items: Any = tree.items() if isinstance(tree, dict) else enumerate(tree) if isinstance(tree, list) else ()
+    for key, value in items:
+        yield (*path, key)
+        yield from _paths(value, (*path, key))
+
+
+def mutant_of(tree: dict[str, Any], chance: random.Random) -> dict[str, Any]:
+    """`tree` with one value changed, one key misspelt, added or taken away."""
+    tree = copy.deepcopy(tree)
+    *above, key = chance.choice(list(_paths(tree)))
+    parent: Any = tree
+    for step in above:
+        parent = parent[step]
+    what = chance.random()
+    if what < 0.6 or not isinstance(parent, dict):
+        parent[key] = copy.deepcopy(chance.choice(_VALUES))
+    elif what < 0.7:
+        del parent[key]
+    elif what < 0.9:
+        letters = list(str(key))
+        letters[chance.randrange(len(letters))] = chance.choice("xab-_")
+        parent["".join(letters)] = parent.pop(key)
+    else:
+        parent[chance.choice(["zz", "port", "ports", "bond", "enabled", "mtu", "bridge"])] = copy.deepcopy(
+            chance.choice(_VALUES))
+    return tree
+
+
+@pytest.fixture(scope="session")
+def mutants(documents: list[tuple[str, dict[str, Any]]]) -> Callable[[int, int], Iterator[tuple[str, dict[str, Any]]]]:
+    """`count` documents with something wrong, the same for the same seed."""
+
+    def make(seed: int, count: int) -> Iterator[tuple[str, dict[str, Any]]]:
+        chance = random.Random(seed)
+        for _ in range(count):
+            name, tree = chance.choice(documents)
+            yield name, mutant_of(tree, chance)
+
+    return make

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -598,6 +598,12 @@ keys = st.sampled_from([
     "hostname", "ovn", "bridge-mappings", "controller", "profile-name", "mac-address", "identifier"])
 trees = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=6), max_leaves=40)
+
+
+def test_mutants_are_survived(mutants: Callable[[int, int], Iterator[tuple[str, dict[str, Any]]]]) -> None:
+    for _, mutant in mutants(7, 2000):
+        check_meaning(mutant)
+        needs(mutant)
 
 
 @settings(max_examples=60)

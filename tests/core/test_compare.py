@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import json
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -320,7 +321,7 @@ def test_networks() -> None:
 
 
 def test_many_routes_cost_little() -> None:
-    networks = [f"10.{i >> 8}.{i & 255}.0/24" for i in range(4000)]
+    networks = [f"10.{i >> 8}.{i & 255}.0/24" for i in range(2000)]
     state = {
         "routes": {"config": [{"destination": n, "next-hop-interface": "e", "metric": 5} for n in networks]},
         "route-rules": {"config": [{"ip-from": n, "route-table": 5, "priority": 5} for n in networks]},
@@ -338,6 +339,13 @@ keys = st.sampled_from([
 trees = st.recursive(
     scalars, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(keys, inner, max_size=5), max_leaves=30)
 states = st.dictionaries(keys, trees, max_size=5)
+
+
+def test_mutants_are_survived(mutants: Callable[[int, int], Iterator[tuple[str, dict[str, Any]]]]) -> None:
+    shown = pair("bridge")[1]
+    for _, mutant in mutants(7, 1000):
+        differences(mutant, shown, thorough=True)
+        differences(shown, mutant)
 
 
 @given(states, states)

@@ -27,7 +27,7 @@ def vlans(view: View) -> Iterator[Complaint]:
             yield complain((*path, "base-iface"), "missing", "the name of the interface below")
         if number is not None and not 0 <= number <= _LAST_VLAN:
             yield complain((*path, "id"), f"{number}", f"a number from 1 to {_LAST_VLAN}")
-        key = (base, number, vlan.get("protocol") or "802.1q")
+        key = (base, number, text(vlan.get("protocol")) or "802.1q")
         if base and number is not None:
             first = seen.setdefault(key, entry)
             if first is not entry:

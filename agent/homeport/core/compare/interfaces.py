@@ -32,13 +32,13 @@ class Current:
             entry for entry in entries if isinstance(entry, Mapping)
         ] if isinstance(entries, list) else []
         self._kernel = {str(e.get("name")): e for e in self.entries if not _is_user(e)}
-        self._user = {(str(e.get("name")), e.get("type")): e for e in self.entries if _is_user(e)}
+        self._user = {(str(e.get("name")), str(e.get("type"))): e for e in self.entries if _is_user(e)}
 
     def find(self, desired: Entry) -> Entry | None:
         """The interface that `desired` is about: by name, or by the MAC that identifies it."""
         name = str(desired.get("name"))
         if _is_user(desired):
-            return self._user.get((name, desired.get("type")))
+            return self._user.get((name, str(desired.get("type"))))
         if desired.get("identifier") == "mac-address" and "mac-address" in desired:
             mac = plain_mac(desired["mac-address"])
             by_mac = (e for key in ("permanent-mac-address", "mac-address") for e in self.entries
@@ -64,8 +64,8 @@ def _is_user(entry: Entry) -> bool:
 
 def same_type(desired: Entry, current: Entry) -> bool:
     """Whether the types fit; nmstate takes ethernet and veth for one, and no type for any."""
-    kinds = {entry.get("type") for entry in (desired, current)}
-    return len(kinds) == 1 or kinds == {"ethernet", "veth"} or bool(kinds & {None, "unknown"})
+    kinds = {str(entry.get("type", "unknown")) for entry in (desired, current)}
+    return len(kinds) == 1 or kinds == {"ethernet", "veth"} or "unknown" in kinds
 
 
 def port_names(entry: Entry) -> list[str]:
@@ -173,7 +173,7 @@ def _alt_name_differences(desired: Entry, found: Entry, path: Path) -> Iterator[
         if isinstance(shown, list) else set()
     wanted = desired.get("alt-names")
     for index, item in enumerate(wanted if isinstance(wanted, list) else []):
-        if isinstance(item, Mapping) and (item.get("state") != "absent") != (item.get("name") in have):
+        if isinstance(item, Mapping) and (item.get("state") != "absent") != (str(item.get("name")) in have):
             yield difference((*path, "alt-names", index), listed(have), item.get("name"))
 
 

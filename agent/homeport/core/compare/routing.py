@@ -61,13 +61,13 @@ def _destination(route: Route) -> str:
 
 
 def _leftovers(wanted: _Routes, have: _Routes, vrf_tables: Mapping[str, int]) -> Iterator[Complaint]:
-    through = {route.get("next-hop-interface") for route in wanted.all} - {None}
+    through = {str(route["next-hop-interface"]) for route in wanted.all if route.get("next-hop-interface")}
     gateways = {plain_ip(route.get("next-hop-address")) for route in wanted.all}
     for found in have.all:
         destination = _destination(found)
         # NetworkManager adds a device route to a gateway that is on no network of the interface.
         by_manager = destination.rpartition("/")[0] in gateways and not _gateway(found)
-        if found.get("next-hop-interface") in through and not by_manager \
+        if str(found.get("next-hop-interface")) in through and not by_manager \
                 and not any(_is_route(route, found, vrf_tables) for route in wanted.to(found)):
             yield Complaint("routes.config", f"{_describe(found)} too", "only the routes listed")
 
