@@ -88,4 +88,4 @@ endif
 .PHONY: clean
 clean: ## what was built in this tree; not what the set-up keeps for all of them
 	rm -rf build .pytest_cache .mypy_cache .ruff_cache .hypothesis
-	find agent tests vm-tests tools -name __pycache__ -prune -exec rm -rf {} +
+	find agent server tests vm-tests tools -name __pycache__ -prune -exec rm -rf {} +

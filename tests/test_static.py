@@ -16,7 +16,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[1]
 UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer")
-TYPED = ("agent", "tests", "vm-tests", "tools")
+TYPED = ("agent", "server", "tests", "vm-tests", "tools")
 # What the pure core must not know: files, processes, network, clock, chance.
 IMPURE = {
     "asyncio", "ctypes", "io", "logging.handlers", "multiprocessing", "os", "pathlib", "random", "secrets",

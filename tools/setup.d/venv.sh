@@ -31,5 +31,5 @@ make_venv() {
     for script in "$folder"/bin/*; do
         if [ ! -L "$script" ] && grep -qI "$folder" "$script"; then sed -i "s|$folder|$final|g" "$script"; fi
     done
-    "$folder/bin/python" -c 'import jeepney, pyudev, requests, systemd.journal, yaml'
+    "$folder/bin/python" -c 'import aiohttp, cryptography, jeepney, pyudev, requests, sqlalchemy, systemd.journal, yaml'
 }
