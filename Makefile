@@ -9,8 +9,8 @@ DESTDIR :=
 # More arguments for pytest: make check PYTEST="-x -k keyfile"
 PYTEST :=
 
-# Runs what follows with what the set-up has made ($$VENV, $$NMSTATECTL, $$GUEST_trixie).
-WITH := . build/paths.env &&
+# Runs what follows with what the set-up has made in its environment: $$VENV, $$NMSTATECTL, $$GUEST_trixie.
+WITH := set -a && . build/paths.env && set +a &&
 
 ##@ To work on it
 
@@ -56,6 +56,7 @@ zipapp: ## build/homeport.pyz, the agent in one file: the same byte for byte whe
 # machine. Nothing in /etc/homeport is touched.
 ROOT := "$(DESTDIR)"
 LIB := $(ROOT)/usr/lib
+MAN := $(ROOT)/usr/share/man
 # The installed zipapp gets bytecode of that root's own Python, where that can be run; the sources stay beside it, for
 # the day when the root gets another Python.
 BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I - --add-bytecode /usr/lib/homeport/homeport.pyz \
@@ -66,7 +67,8 @@ UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
 install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
 	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
 	  $(LIB)/systemd/system $(LIB)/systemd/system-preset \
-	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib
+	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
+	  $(MAN)/man5 $(MAN)/man8
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
 	$(BYTECODE) || echo "(without bytecode: this root's Python does not run here; homeport starts a little slower)"
 	ln -sfn ../lib/homeport/homeport.pyz $(ROOT)/usr/bin/homeport
@@ -78,6 +80,8 @@ install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport'
 	install -m 644 systemd/networkmanager.conf $(LIB)/NetworkManager/conf.d/50-homeport.conf
 	install -m 600 systemd/homeport-bootstrap.nmconnection $(LIB)/NetworkManager/system-connections/
 	install -d -m 700 $(ROOT)/var/lib/homeport
+	install -m 644 docs/homeport.conf.5 $(MAN)/man5/
+	install -m 644 docs/homeport.8 docs/homeport.service.8 $(MAN)/man8/
 	systemctl --root="$(or $(DESTDIR),/)" preset $(UNITS)
 ifeq ($(DESTDIR),)
 	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi

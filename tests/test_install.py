@@ -26,6 +26,9 @@ INSTALLED: dict[str, int | str] = {
     "usr/lib/systemd/system/homeport-refresh.timer": 0o644,
     "usr/lib/systemd/system/homeport.service": 0o644,
     "usr/lib/tmpfiles.d/homeport.conf": 0o644,
+    "usr/share/man/man5/homeport.conf.5": 0o644,
+    "usr/share/man/man8/homeport.8": 0o644,
+    "usr/share/man/man8/homeport.service.8": 0o644,
     "var/lib/homeport": 0o700,
 }
 ENABLED = {

@@ -25,7 +25,8 @@ IMPURE = {
 }
 # Where the refresh differs from the boot; everything else is the same, for the reasons in homeport.service.
 REFRESH_DIFFERS = {
-    "Description", "Before", "After", "RemainAfterExit", "ExecStart", "StandardOutput", "WantedBy",
+    "Description", "Before", "After", "RemainAfterExit", "ExecStart", "StandardOutput", "SuccessExitStatus",
+    "WantedBy",
 }
 
 

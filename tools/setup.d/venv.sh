@@ -13,7 +13,8 @@ packages_venv() {
     echo python3 python3-venv
     echo python3-systemd        # linked into the venv, see below
     echo git                    # the zipapp carries the commit
-    echo shellcheck systemd     # make check: scripts; systemd-analyze verify
+    echo shellcheck systemd     # make check: scripts; systemd-analyze verify; the manual pages;
+    echo groff-base iproute2 procps openssl   # and networks, processes, certificates of the tests' own
 }
 
 time_venv() { echo "half a minute"; }
