@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
@@ -43,6 +44,8 @@ class Parser(argparse.ArgumentParser):
 
 def main(argv: Sequence[str]) -> int:
     """Run one verb; the exit status of design.md, section 4. Only a bug has a traceback."""
+    # As Ctrl-C: what was begun is rolled back on the way out.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         arguments = build_parser().parse_args(argv)
         verb: Callable[[argparse.Namespace], int] = arguments.run

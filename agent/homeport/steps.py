@@ -7,6 +7,8 @@ when it fails is for the ladder in `boot.py` to decide.
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +16,7 @@ from dataclasses import replace
 
 from homeport import sources
 from homeport.core import document, identity
+from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
 from homeport.core.document import Assignment
 from homeport.core.facts import Stage
@@ -64,7 +67,7 @@ def fetch(machine: Machine) -> Reply:
     with report.step("fetch") as notes:
         reply = sources.fetch(
             settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
-            deadline=machine.started + fetch_limit(machine), floor=known.proven_at,
+            deadline=machine.started + fetch_limit(machine), floor=max(known.proven_at, installed_at()),
             progress=lambda text: log.info("%s", text))
         report.fetched = True
         if reply.not_modified:
@@ -97,6 +100,14 @@ def fetch_until_ready(machine: Machine) -> tuple[Reply, Assignment]:
             log.info("not ready yet, asking again in %.1f s: %s", delay, error.message)
             time.sleep(delay)
     raise AssertionError("delays never end")
+
+
+def installed_at() -> float:
+    """When this program was put where it is: an instant that has passed, whatever the clock says (seconds)."""
+    try:
+        return os.stat(sys.argv[0]).st_mtime
+    except OSError:
+        return 0.0
 
 
 def fetch_limit(machine: Machine) -> float:
@@ -163,6 +174,9 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     config = assignment.config
     if is_policy(config):
         config = nmstatectl.resolve_policy(config)
+        complaints = check_meaning(config, allow_dispatch=machine.settings.allow_dispatch, force=assignment.force)
+        if complaints:
+            raise DocumentError(complaints)
     resolved = resolve(config, machine.facts.nics)
     if resolved.missing:
         journal.console(f"waiting for {', '.join(resolved.missing)}, {machine.settings.nic_wait:.0f} s at most")
