@@ -1,0 +1,69 @@
+"""A software TPM on this machine: swtpm(8) behind a Unix socket, and tpm2-tools to ask it the same questions.
+
+    with Swtpm(folder) as tpm:
+        tpm.socket                       # put it, or a link to it, where /dev/tpmrm0 is looked for
+        tpm.tool("tpm2_getcap", "handles-transient")
+
+Knows nothing of homeport.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from types import TracebackType
+
+from namespaces import wait_until
+
+
+def missing(*tools: str) -> str:
+    """Why there can be no software TPM here, or not these of tpm2-tools; "" if there can."""
+    absent = [program for program in ("swtpm", *tools) if not shutil.which(program)]
+    return f"{', '.join(absent)} not installed (run: make setup)" if absent else ""
+
+
+class Swtpm:
+    """A TPM 2.0 whose state is in `folder`: the same folder is the same TPM."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.socket = folder / "tpm"
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self) -> None:
+        """Switch it on."""
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        control = self.folder / "tpm.ctrl"  # where tpm2-tools look for it
+        for old in (self.socket, control):
+            old.unlink(missing_ok=True)
+        self._process = subprocess.Popen(
+            ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={self.folder}/state",
+             "--server", f"type=unixio,path={self.socket}", "--ctrl", f"type=unixio,path={control}",
+             "--flags", "not-need-init,startup-clear"],
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
+        wait_until(lambda: self.socket.exists() and control.exists(), timeout=10, what="swtpm to start")
+
+    def stop(self) -> None:
+        """Switch it off; what it holds in memory is gone."""
+        if self._process:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def tool(self, *argv: str) -> str:
+        """What one of tpm2-tools prints; RuntimeError with its words if it fails."""
+        done = subprocess.run(argv, cwd=self.folder, check=False, capture_output=True, text=True, timeout=60,
+                              env={**os.environ, "TPM2TOOLS_TCTI": f"swtpm:path={self.socket}"})  # fmt: skip
+        if done.returncode != 0:
+            raise RuntimeError(f"{' '.join(argv)} gave {done.returncode}: {done.stderr}")
+        return done.stdout
+
+    def __enter__(self) -> Swtpm:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
