@@ -19,7 +19,8 @@ from homeport.host.tpm import Tpm, TpmError, open_tpm, read_endorsement_key
 from swtpm import Swtpm, missing
 
 TOOLS = ("tpm2_createek", "tpm2_readpublic", "tpm2_getcap", "tpm2_flushcontext", "tpm2_makecredential",
-         "tpm2_nvdefine", "tpm2_nvwrite", "tpm2_changeauth", "tpm2_createprimary", "tpm2_evictcontrol", "tpm2_nvundefine")
+         "tpm2_nvdefine", "tpm2_nvundefine", "tpm2_nvwrite", "tpm2_changeauth", "tpm2_createprimary",
+         "tpm2_evictcontrol")
 RIGHTS = "ownerread|ownerwrite|authread|authwrite"
 
 

@@ -214,9 +214,7 @@ class Tpm:
                 data += piece
         except TpmError as error:
             refused = error.__cause__
-            if isinstance(refused, Refused) and refused.code & 0x80:
-                return b""
-            if isinstance(refused, Refused) and refused.code in (0x148, 0x149, 0x14A):  # locked, no right, not written
+            if isinstance(refused, Refused) and not refused.of_the_whole:
                 return b""
             raise
         return data

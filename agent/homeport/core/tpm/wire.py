@@ -32,6 +32,11 @@ class Refused(Exception):
         """Whether the TPM wants to be asked the same again."""
         return self.code in ASK_AGAIN
 
+    @property
+    def of_the_whole(self) -> bool:
+        """Whether this says that the TPM is not able to work, and nothing about what was asked."""
+        return self.again or self.code in UNABLE
+
 
 class OldTpm(Exception):
     """It is a TPM 1.2."""
@@ -115,6 +120,8 @@ def parse_answer(data: bytes, handles: int = 0) -> Answer:
 INITIALIZE, FAILURE, LOCKOUT = 0x100, 0x101, 0x921
 # RETRY, YIELDED, TESTING; NV_RATE and NV_UNAVAILABLE pass as well.
 ASK_AGAIN = (0x922, 0x908, 0x90A, 0x920, 0x923)
+# And DISABLED, REBOOT, and the three kinds of no room.
+UNABLE = (INITIALIZE, FAILURE, 0x120, 0x12D, 0x902, 0x903, 0x904)
 BAD_AUTH, AUTH_FAIL, HANDLE = 0x22, 0x0E, 0x0B
 
 _WHOLE = {
@@ -123,7 +130,6 @@ _WHOLE = {
     0x120: "it is switched off in the firmware's set-up",
     0x12D: "it wants the machine to be rebooted",
     0x143: "it does not know this command",
-    0x149: "the index may not be read without authorisation",
     0x902: "it has no room for another object; other programs use it", 0x903: "it has no room for another session",
     0x904: "it has no room left",
     LOCKOUT: "it is locked: too many wrong passwords; it opens by itself after a while",
