@@ -74,6 +74,11 @@ def replace_keyfile_by_link(root: Path) -> None:
     (root / KEYFILE).symlink_to(root / "elsewhere")
 
 
+def pull_the_cable(root: Path) -> None:
+    write(root, "sys/class/net/enp1s0/carrier", "0\n")
+    (root / "run/NetworkManager/devices/2").unlink()
+
+
 def pass_credential(root: Path) -> None:
     write(root, "credentials/homeport.assignment", "interfaces: []\n")
     os.environ["CREDENTIALS_DIRECTORY"] = str(root / "credentials")  # the fixture's monkeypatch takes it back
@@ -101,8 +106,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
     "another profile is up": lambda root: write(root, "run/NetworkManager/devices/2", "[device]\nconnection-uuid=x\n"),
     "a UUID that only begins like ours": lambda root: write(
         root, "run/NetworkManager/devices/2", f"[device]\nconnection-uuid={UUID}0\n"),
-    "no cable": lambda root: (
-        write(root, "sys/class/net/enp1s0/carrier", "0\n"), (root / "run/NetworkManager/devices/2").unlink()),
+    "no cable": pull_the_cable,
     "address missing": lambda root: write(root, "proc/net/fib_trie", "|-- 192.0.2.100\n   /32 host LOCAL\n"),
     "address only routed to": lambda root: write(root, "proc/net/fib_trie", "|-- 192.0.2.10\n   /32 link UNICAST\n"),
     "IPv6 address still tentative": lambda root: write(
@@ -132,7 +136,7 @@ def test_waits_for_a_profile_that_is_coming_up(root: Path, monkeypatch: pytest.M
         naps.append(seconds)
         device.write_text(text)
 
-    monkeypatch.setattr(fastpath.time, "sleep", nap)
+    monkeypatch.setattr("time.sleep", nap)
     assert fastpath.still_in_force(str(root))
     assert len(naps) == 1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+
 from homeport.core.assignment import Assignment
 from homeport.core.complaint import Complaint
 from homeport.core.plan import Plan

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+
 from homeport.core.secrets import MASK, mask, mask_document
 from homeport.errors import DocumentError
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 from homeport.host.store import INFLIGHT, MANIFEST, PREVIOUS, Inflight, Manifest, OwnedFile, Store
 
 ENP1S0 = OwnedFile("etc/homeport-enp1s0.nmconnection", "aa", "uuid-1", "enp1s0")
