@@ -1,0 +1,70 @@
+"""Amazon EC2: instance metadata service version 2, walked like a tree.
+
+A NIC without IPv4 answers 404 to the IPv4 keys: that is an answer, not a failure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from ipaddress import ip_interface
+
+from homeport.core.facts import Smbios
+from homeport.core.platforms.network import Network
+from homeport.core.platforms.reading import Files, Node, line, lines
+from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
+from homeport.core.platforms.vnics import Vnic, configure
+
+MACS = "2021-01-03/meta-data/network/interfaces/macs/"
+KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block", "ipv6s")
+
+
+def wants(files: Files) -> Iterator[Want]:
+    yield Want(MACS)
+    for mac in lines(files, MACS):
+        yield from (Want(f"{MACS}{mac.text().rstrip('/')}/{key}", optional=True) for key in KEYS)
+
+
+def build(files: Files, network: Network) -> None:
+    """In the order of network card and device number: that of the list changes from boot to boot."""
+    found: list[tuple[tuple[int, int], Vnic]] = []
+    network.each(lines(files, MACS), partial(_vnic, files=files, found=found))
+    configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0])])
+
+
+def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic]]) -> None:
+    folder = f"{MACS}{mac.text().rstrip('/')}/"
+    subnet = line(files, f"{folder}subnet-ipv4-cidr-block")
+    addresses = [node.interface(_prefix(subnet)) for node in lines(files, f"{folder}local-ipv4s")]
+    v6 = [ip_interface(str(node.ip())) for node in lines(files, f"{folder}ipv6s")]
+    place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
+    families = (4, 6) if v6 else (4,)
+    found.append((place, Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), (*addresses, *v6), families)))
+
+
+def _prefix(subnet: Node) -> Node:
+    return Node(subnet.network().network.prefixlen if subnet else None, subnet.path)
+
+
+def _number(node: Node) -> int:
+    return node.number() if node else 0
+
+
+def is_ec2(smbios: Smbios) -> bool:
+    """The documented sign, a UUID that begins with ec2 in either byte order, is 1 in 2048 of all machines: only
+    with a serial number that begins so too is it taken for one.
+    """
+    uuid, serial = smbios.uuid.lower(), smbios.serial.lower()
+    swapped = "".join(reversed([uuid[at:at + 2] for at in range(0, 8, 2)]))
+    return serial.startswith("ec2") and (uuid.startswith("ec2") or swapped.startswith("ec2"))
+
+
+PLATFORM = Platform(
+    name="aws", title="Amazon EC2", build=build, reconciles=True,
+    signs=(Sign("manufacturer", ("Amazon EC2",)),), recognise=is_ec2,
+    ways=(Service("http://169.254.169.254", wants, token=Token(
+        "latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "180"}, "X-aws-ec2-metadata-token")),),
+    reads="IMDSv2, `/2021-01-03/meta-data/network/interfaces/macs/`: place, IPv4, subnet, IPv6",
+    configures="every NIC by DHCP, IPv6 where it has some; secondary addresses of both families; policy routing (IPv4)",
+    leaves="IMDSv1; delegated prefixes; IPv6 policy routing, whose gateway is only in advertisements",
+)

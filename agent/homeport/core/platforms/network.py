@@ -1,0 +1,201 @@
+"""A network as platforms describe it, gathered piece by piece: cards, what is made of them, routes, servers.
+
+Knows what all descriptions have in common: cards are told by their MAC, several pieces of metadata may speak
+of one card, and a card that the machine doesn't have stops nothing else.  Refuses to know any platform's
+format, and how nmstate writes all this (`rendering.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from homeport.core.complaint import Complaint
+from homeport.core.facts import Nic
+from homeport.core.nicmatch import can_be_card, own_mac
+from homeport.core.platforms.reading import Fault, IPAddress, IPInterface
+
+Item = TypeVar("Item")
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What a platform's description is read for: the machine's `nics` (none: not known), the settings,
+    and the DNS `servers` that it has now.
+    """
+
+    nics: tuple[Nic, ...] = ()
+    policy_routing: bool = True
+    servers: tuple[IPAddress, ...] = ()
+
+    @property
+    def macs(self) -> list[str]:
+        """The MACs of the machine's cards, in the order in which the kernel found them."""
+        cards = sorted((nic for nic in self.nics if can_be_card(nic)), key=lambda nic: (nic.virtual, nic.index))
+        return [own_mac(nic) for nic in cards if own_mac(nic)]
+
+
+@dataclass
+class Dhcp:
+    """DHCP, for IPv6 with router advertisements. `dns` None: only if no servers are given."""
+
+    dns: bool | None = None
+    routes: bool = True
+    metric: int | None = None
+
+
+@dataclass
+class Link:
+    """One interface. `card` is the MAC of a card, "" for what is made or what only has a name.
+
+    `match` finds a card where no MAC is given; `shape` holds nmstate's keys of this kind of interface;
+    `parts` names the links it is made of, and `is_port` says that another one has its addresses.
+    """
+
+    name: str
+    kind: str = "ethernet"
+    card: str = ""
+    match: dict[str, str] = field(default_factory=dict)
+    mac: str = ""
+    mtu: int | None = None
+    addresses: list[IPInterface] = field(default_factory=list)
+    dhcp: dict[int, Dhcp] = field(default_factory=dict)
+    shape: dict[str, Any] = field(default_factory=dict)
+    parts: list[str] = field(default_factory=list)
+    is_port: bool = False
+    no_ipv6: bool = False
+
+    def add(self, address: IPInterface) -> None:
+        if address not in self.addresses:
+            self.addresses.append(address)
+
+
+@dataclass(frozen=True)
+class Route:
+    """`gateway` None: the destination is on the link itself."""
+
+    link: str
+    destination: IPInterface
+    gateway: IPAddress | None = None
+    metric: int | None = None
+    table: int | None = None
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A policy rule. `source` and `target` None: any; `main_without_default` skips default routes."""
+
+    version: int
+    priority: int
+    table: int
+    source: IPInterface | None = None
+    target: IPInterface | None = None
+    mark: int | None = None
+    main_without_default: bool = False
+
+
+class Network:
+    """What was gathered; `faults` are pieces that could not be read, `notes` what was left out on purpose."""
+
+    def __init__(self, situation: Situation) -> None:
+        self.situation = situation
+        self.links: dict[str, Link] = {}
+        self.routes: list[Route] = []
+        self.rules: list[Rule] = []
+        self.servers: list[tuple[str, IPAddress]] = []  # the link that a link-local one is on, and the server
+        self.search: list[str] = []
+        self.faults: list[Complaint] = []
+        self.notes: list[str] = []
+        self.absent: dict[str, None] = {}  # MACs
+
+    def each(self, items: Iterable[Item], do: Callable[[Item], object]) -> None:
+        """`do` for each of `items`; one that is faulty does not stop the others."""
+        for item in items:
+            try:
+                do(item)
+            except Fault as fault:
+                self.faults.append(fault.complaint)
+
+    def card(self, mac: str, name: str = "", mtu: int | None = None) -> Link:
+        """The card with this (normalised) MAC; each has one Link, however often it is spoken of."""
+        link = next((link for link in self.links.values() if link.card == mac), None)
+        if link is None:
+            link = self.add(Link(self._free(name or f"nic{len(self.links)}"), card=mac))
+            if self.situation.nics and mac not in self.situation.macs:
+                self.absent[mac] = None
+        link.mtu = mtu or link.mtu
+        return link
+
+    def primary(self, but: Container[str] = ()) -> Link:
+        """The card that the machine was given first, none of `but`; for metadata that don't tell its MAC.
+
+        Raises Fault if no card is known.
+        """
+        mac = next((mac for mac in self.situation.macs if mac not in but), "")
+        if not mac:
+            raise Fault("", "metadata without a MAC address", "a machine with a network card of its own")
+        return self.card(mac)
+
+    def add(self, link: Link) -> Link:
+        """A link with a name of its own; raises Fault if there is one of that name."""
+        if link.name in self.links:
+            raise Fault("", f"a second interface '{link.name}'", "each name once")
+        self.links[link.name] = link
+        return link
+
+    def route(self, link: Link, destination: IPInterface, gateway: IPAddress | None = None, *,
+              metric: int | None = None, table: int | None = None) -> None:
+        route = Route(link.name, destination, gateway, metric, table)
+        if route not in self.routes:
+            self.routes.append(route)
+
+    def default_route(self, link: Link, gateway: IPAddress, *, metric: int | None = None,
+                      table: int | None = None) -> None:
+        self.route(link, anywhere(gateway.version), gateway, metric=metric, table=table)
+
+    def serve(self, servers: Iterable[IPAddress], search: Iterable[str] = (), link: str = "") -> None:
+        """DNS servers and search domains, each once, in order."""
+        for server in servers:
+            if all(server != other for _, other in self.servers):
+                self.servers.append((link, server))
+        self.search += [domain for domain in search if domain not in self.search]
+
+    def note(self, text: str) -> None:
+        if text not in self.notes:
+            self.notes.append(text)
+
+    def without_absent(self) -> dict[str, Link]:
+        """The links that this machine can have: with a card that is here, or made of at least one of those."""
+        left = {name: link for name, link in self.links.items() if link.card not in self.absent}
+        while gone := [name for name, link in left.items() if link.parts and not any(
+                part in left for part in link.parts)]:
+            for name in gone:
+                del left[name]
+        return left
+
+    def _free(self, name: str) -> str:
+        names = (name, *(f"{name}-{number}" for number in range(2, 10_000)))
+        return next(each for each in names if each not in self.links)
+
+
+def anywhere(version: int) -> IPInterface:
+    """The destination of a default route."""
+    from ipaddress import IPv4Interface, IPv6Interface
+
+    return IPv4Interface("0.0.0.0/0") if version == 4 else IPv6Interface("::/0")
+
+
+def host(ip: IPAddress) -> IPInterface:
+    """One address as a network."""
+    from ipaddress import ip_interface
+
+    return ip_interface(f"{ip}/{ip.max_prefixlen}")
+
+
+def families(links: Iterable[Link]) -> Iterator[int]:
+    """The versions of IP that these links have."""
+    for version in (4, 6):
+        if any(version in link.dhcp or any(address.version == version for address in link.addresses)
+               for link in links):
+            yield version

@@ -1,0 +1,133 @@
+"""cloud-init's network configuration, version 1; and which of the two versions it is.
+
+Read from NoCloud drives, Proxmox and Hetzner (https://cloudinit.readthedocs.io, "Networking config Version 1").
+Version 2 is netplan's (`netplan.py`).
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from homeport.core.platforms import netplan, options
+from homeport.core.platforms.network import Dhcp, Link, Network
+from homeport.core.platforms.reading import IPAddress, Node
+
+_DHCP = {"dhcp": 4, "dhcp4": 4, "dhcp6": 6, "ipv6_slaac": 6, "ipv6_dhcpv6-stateless": 6, "ipv6_dhcpv6-stateful": 6}
+_STATIC = ("static", "static4", "static6")
+# What stands on others comes after them, whatever the order in the file.
+_ORDER = ("physical", "bond", "bridge", "vlan", "nameserver", "route")
+
+
+def read(data: Node, network: Network) -> None:
+    """The configuration in `data`, also below a `network` key of its own."""
+    data = data["network"] if data["network"] else data
+    if data["version"].value in (2, "2") or (data and not data["config"] and data["ethernets"]):
+        netplan.read(data, network)
+        return
+    if data["version"] and data["version"].value not in (1, "1"):
+        raise data["version"].fault("1 or 2")
+    if data["config"].value == "disabled":
+        return
+    entries = data["config"].items()
+    for entry in entries:
+        if entry["type"].value not in (*_ORDER, "loopback"):
+            network.faults.append(entry["type"].fault(f"one of {', '.join(_ORDER)}").complaint)
+    for kind in _ORDER:
+        network.each([entry for entry in entries if entry["type"].value == kind],
+                     partial(_READERS[kind], network=network))
+
+
+def _physical(entry: Node, network: Network) -> None:
+    name = entry["name"].text("")
+    if entry["mac_address"]:
+        link = network.card(entry["mac_address"].mac(), name, entry["mtu"].mtu())
+    else:
+        link = network.add(Link(entry["name"].text(), mtu=entry["mtu"].mtu()))
+    _subnets(entry, link, network)
+
+
+def _bond(entry: Node, network: Network) -> None:
+    ports = _parts(entry["bond_interfaces"], network, are_ports=True)
+    shape = {"link-aggregation": options.bond(entry["params"].entries(), ports, network)}
+    _made(entry, "bond", ports, shape, network)
+
+
+def _bridge(entry: Node, network: Network) -> None:
+    ports = _parts(entry["bridge_interfaces"], network, are_ports=True)
+    shape = {"bridge": options.bridge(entry["params"].entries(), ports, network)}
+    _made(entry, "linux-bridge", ports, shape, network)
+
+
+def _vlan(entry: Node, network: Network) -> None:
+    base = entry["vlan_link"]
+    if base.text() not in network.links:
+        raise base.fault("the name of an interface that is described")
+    shape = {"vlan": {"base-iface": base.text(), "id": entry["vlan_id"].number(0, 4094)}}
+    _made(entry, "vlan", [base.text()], shape, network)
+
+
+def _made(entry: Node, kind: str, parts: list[str], shape: dict[str, Any], network: Network) -> None:
+    mac = entry["mac_address"].mac() if entry["mac_address"] else ""
+    link = network.add(Link(entry["name"].text(), kind, mac=mac, mtu=entry["mtu"].mtu(), parts=parts, shape=shape))
+    _subnets(entry, link, network)
+
+
+def _parts(names: Node, network: Network, *, are_ports: bool) -> list[str]:
+    for node in names.items():
+        if node.text() not in network.links:
+            raise node.fault("the name of an interface that is described")
+        network.links[node.text()].is_port = are_ports
+    return [node.text() for node in names.items()]
+
+
+def _nameserver(entry: Node, network: Network) -> None:
+    network.serve([node.ip() for node in entry["address"].words()], [node.text() for node in entry["search"].words()],
+                  entry["interface"].text(""))
+
+
+def _subnets(entry: Node, link: Link, network: Network) -> None:
+    if entry["accept-ra"] and not entry["accept-ra"].flag():
+        network.note(f"{entry['accept-ra'].path}: router advertisements count where IPv6 is automatic")
+    network.each(entry["subnets"].items(), partial(_subnet, link=link, network=network))
+
+
+def _subnet(subnet: Node, link: Link, network: Network) -> None:
+    kind = subnet["type"].text()
+    if kind in _DHCP:
+        # Hetzner says `type: dhcp` with the family beside it.
+        version = 6 if kind == "dhcp" and subnet["ipv6"].flag() and not subnet["ipv4"].flag() else _DHCP[kind]
+        link.dhcp[version] = Dhcp()
+    elif kind in _STATIC:
+        link.add(subnet["address"].interface(subnet["netmask"]))
+    elif kind != "manual":
+        raise subnet["type"].fault(f"one of {', '.join((*_DHCP, *_STATIC, 'manual'))}")
+    if subnet["gateway"]:
+        network.default_route(link, subnet["gateway"].ip())
+    network.each(subnet["routes"].items(), partial(_route, link=link, network=network))
+    network.serve(_servers(subnet["dns_nameservers"]), [node.text() for node in subnet["dns_search"].words()],
+                  link.name)
+
+
+def _servers(node: Node) -> list[IPAddress]:
+    return [server.ip() for server in node.words()]
+
+
+def _route(route: Node, link: Link, network: Network) -> None:
+    destination = route["destination"] or route["network"]
+    metric = route["metric"].number() if route["metric"] else None
+    network.route(link, destination.network(route["netmask"]), route["gateway"].ip(), metric=metric)
+
+
+def _lone_route(entry: Node, network: Network) -> None:
+    """A route of no interface: it goes where its gateway is a neighbour."""
+    gateway = entry["gateway"].ip()
+    link = next((link for link in network.links.values() if any(
+        gateway in address.network for address in link.addresses)), None)
+    if link is None:
+        raise entry["gateway"].fault("a gateway in the network of one of the interfaces")
+    _route(entry, link, network)
+
+
+_READERS = {"physical": _physical, "bond": _bond, "bridge": _bridge, "vlan": _vlan, "nameserver": _nameserver,
+            "route": _lone_route}

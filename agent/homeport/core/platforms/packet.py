@@ -1,0 +1,71 @@
+"""Packet, later Equinix Metal: bare metal on a bond of all its cards."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from homeport.core.platforms.network import Link, Network
+from homeport.core.platforms.options import bond_mode
+from homeport.core.platforms.reading import Files, IPInterface, Node, tree
+from homeport.core.platforms.shape import Platform, Service, fixed
+
+NAME = "metadata"
+LACP = "802.3ad"
+OPTIONS = {"miimon": 100, "updelay": 200, "downdelay": 200, "xmit_hash_policy": "layer3+4"}
+PRIVATE = "10.0.0.0/8"
+
+
+def build(files: Files, network: Network) -> None:
+    """All addresses are on the first bond; without any bond they are on the first card."""
+    data = tree(files, NAME)["network"]
+    entries = data["interfaces"].items()
+    if not entries:
+        raise data["interfaces"].fault("at least one interface")
+    names = dict.fromkeys(entry["bond"].text("") for entry in entries if entry["bond"])
+    bonds = [_bond(name, [entry for entry in entries if entry["bond"].value == name], data["bonding"]["mode"], network)
+             for name in names]
+    link = bonds[0] if bonds else _card(entries[0], network)
+    network.each(data["addresses"].items(), partial(_address, link=link, network=network))
+    # The metadata name no servers: those that DHCP gave in the bootstrap stage go on.
+    network.serve(network.situation.servers)
+
+
+def _bond(name: str, entries: list[Node], mode: Node, network: Network) -> Link:
+    cards = [_card(entry, network) for entry in entries]
+    for card in cards:
+        card.is_port = True
+    options = {**OPTIONS, "lacp_rate": "fast"} if bond_mode(mode) == LACP else OPTIONS
+    ports = [card.name for card in cards]
+    # The switch expects the MAC of the first card, whichever port comes up first.
+    return network.add(Link(name, "bond", mac=cards[0].card, parts=ports, shape={
+        "link-aggregation": {"mode": bond_mode(mode), "options": options, "port": ports}}))
+
+
+def _card(entry: Node, network: Network) -> Link:
+    return network.card(entry["mac"].mac(), entry["name"].text(""))
+
+
+def _address(entry: Node, link: Link, network: Network) -> None:
+    address = entry["address"].interface(entry["netmask"])
+    link.add(address)
+    if entry["gateway"]:
+        gateway = entry["gateway"].ip()
+        if address.version == 4 and not entry["public"].flag():
+            network.route(link, _private(), gateway)
+        else:
+            network.default_route(link, gateway)
+
+
+def _private() -> IPInterface:
+    from ipaddress import IPv4Interface
+
+    return IPv4Interface(PRIVATE)
+
+
+PLATFORM = Platform(
+    name="packet", title="Packet, Equinix Metal", build=build,
+    ways=(Service("https://metadata.packet.net", fixed(NAME)),),
+    reads="`/metadata`",
+    configures="the bond with its addresses, default gateways, `10.0.0.0/8` by the private one; DNS as by DHCP before",
+    leaves="cards without a bond; BGP",
+)

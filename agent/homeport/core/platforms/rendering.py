@@ -1,0 +1,145 @@
+"""A gathered network as nmstate's document, and that as the bytes of an assignment.
+
+Knows what nmstate makes of what it is told (spec/sources-and-initramfs.md, 3.1): both families are always
+written, DNS is tied to an interface, a gateway outside of every network gets a host route first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from homeport.core.platforms.network import Dhcp, Link, Network, Route, Rule, host
+from homeport.core.platforms.reading import IPAddress
+
+MAIN = 254
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of metadata: a document's tree; what was left out, for people; cards that are not here."""
+
+    tree: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    absent: tuple[str, ...] = ()
+
+
+def render(network: Network) -> Made:
+    """The assignment; `configurator: none` if the platform says nothing of networks beyond DHCP."""
+    links = network.without_absent()
+    notes = (*network.notes, *(f"{fault}; left out" for fault in network.faults),
+             *(f"no card has MAC {mac}; what is for it is left out" for mac in network.absent))
+    if not links:
+        return Made({"configurator": "none"}, notes, tuple(network.absent))
+    config: dict[str, Any] = {"interfaces": [interface(link, network, links) for link in links.values()]}
+    routes = with_neighbours([route for route in network.routes if route.link in links], links)
+    if routes:
+        config["routes"] = {"config": [route_entry(route) for route in routes]}
+    tables = {route.table for route in routes}
+    rules = [rule for rule in network.rules if rule.main_without_default or rule.table in {*tables, MAIN}]
+    if rules:
+        config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
+    if dns := resolver(network, links):
+        config["dns-resolver"] = {"config": dns}
+    return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent))
+
+
+def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": link.name, "type": link.kind, "state": "up"}
+    if link.card:
+        entry |= {"identifier": "mac-address", "mac-address": link.card.upper()}
+    elif link.mac:
+        entry["mac-address"] = link.mac.upper()
+    if link.match:
+        entry["match"] = link.match
+    if link.mtu:
+        entry["mtu"] = link.mtu
+    entry |= without_ports(link.shape, links)
+    has_servers = bool(network.servers)
+    return entry | {"ipv4": family(link, 4, has_servers), "ipv6": family(link, 6, has_servers)}
+
+
+def without_ports(shape: Mapping[str, Any], links: Mapping[str, Link]) -> dict[str, Any]:
+    """The shape of a bond or bridge, without ports that are not on this machine."""
+    found = dict(shape)
+    for key in ("link-aggregation", "bridge"):
+        if "port" in found.get(key, {}):
+            ports = [port for port in found[key]["port"]
+                     if (port["name"] if isinstance(port, dict) else port) in links]
+            found[key] = {**found[key], "port": ports}
+    return found
+
+
+def family(link: Link, version: int, has_servers: bool) -> dict[str, Any]:
+    """The section of one family. A link without IPv6 still has its link-local address: others rely on it."""
+    addresses = [{"ip": str(address.ip), "prefix-length": address.network.prefixlen}
+                 for address in link.addresses if address.version == version]
+    dhcp = link.dhcp.get(version)
+    if link.is_port or (version == 6 and link.no_ipv6) or not (addresses or dhcp or version == 6):
+        return {"enabled": False}
+    entry: dict[str, Any] = {"enabled": True, "dhcp": dhcp is not None}
+    if version == 6:
+        entry["autoconf"] = dhcp is not None
+    if dhcp is not None:
+        entry |= automatic(dhcp, has_servers)
+    if addresses:
+        entry["address"] = addresses
+    return entry
+
+
+def automatic(dhcp: Dhcp, has_servers: bool) -> dict[str, Any]:
+    entry: dict[str, Any] = {"auto-dns": not has_servers if dhcp.dns is None else dhcp.dns,
+                             "auto-gateway": dhcp.routes, "auto-routes": dhcp.routes}
+    return entry if dhcp.metric is None else entry | {"auto-route-metric": dhcp.metric}
+
+
+def with_neighbours(routes: Iterable[Route], links: Mapping[str, Link]) -> list[Route]:
+    """The routes, each with a host route to its gateway before it if that is in no network of its link."""
+    done: list[Route] = []
+    for route in routes:
+        gateway, link = route.gateway, links[route.link]
+        if gateway is not None and not gateway.is_link_local and gateway.version not in link.dhcp:
+            networks = [address.network for address in link.addresses]
+            networks += [other.destination.network for other in done
+                         if other.link == route.link and other.gateway is None]
+            if not any(gateway in network for network in networks if network.version == gateway.version):
+                done.append(Route(route.link, host(gateway), metric=route.metric, table=route.table))
+        done.append(route)
+    return done
+
+
+def route_entry(route: Route) -> dict[str, Any]:
+    entry: dict[str, Any] = {"destination": str(route.destination.network), "next-hop-interface": route.link}
+    if route.gateway is not None:
+        entry["next-hop-address"] = str(route.gateway)
+    optional = {"metric": route.metric, "table-id": route.table}
+    return entry | {key: value for key, value in optional.items() if value is not None}
+
+
+def priority(rule: Rule) -> tuple[int, int]:
+    return rule.version, rule.priority
+
+
+def rule_entry(rule: Rule) -> dict[str, Any]:
+    entry: dict[str, Any] = {"family": f"ipv{rule.version}", "priority": rule.priority, "route-table": rule.table}
+    if rule.source is not None:
+        entry["ip-from"] = str(rule.source.network)
+    if rule.target is not None:
+        entry["ip-to"] = str(rule.target.network)
+    if rule.mark is not None:
+        entry["fwmark"] = rule.mark
+    return entry | ({"suppress-prefix-length": 0} if rule.main_without_default else {})
+
+
+def resolver(network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
+    """Servers by family, in the order of each one's first: a profile keeps no other order."""
+    known = [(link, server) for link, server in network.servers if not link or link in links]
+    order = list(dict.fromkeys(server.version for _, server in known))
+    servers = [with_zone(server, link) for version in order for link, server in known if server.version == version]
+    dns: dict[str, Any] = {"server": servers} if servers else {}
+    return dns | ({"search": network.search} if network.search else {})
+
+
+def with_zone(server: IPAddress, link: str) -> str:
+    return f"{server}%{link}" if server.is_link_local and server.version == 6 and link else str(server)

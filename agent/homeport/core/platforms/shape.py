@@ -1,0 +1,146 @@
+"""What a platform is, as values: how it is recognised, where its metadata is, what is made of them.
+
+A platform's module holds one `Platform`, and nothing else knows that platform.  Whoever fetches
+(`sources/platforms/`) or reads saved metadata (`rendering.py`) only sees these values: no module here asks
+anybody anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from homeport.core.facts import Smbios
+    from homeport.core.platforms.network import Network
+
+# Metadata by name: the path below the service or on the drive. What is known not to be there is None.
+Files = Mapping[str, bytes | None]
+
+
+@dataclass(frozen=True)
+class Want:
+    """A piece of metadata to ask for: `path` names it, `query` is only for the service.
+
+    The platform has none for this machine if one that is not `optional` isn't there.
+    """
+
+    path: str
+    query: str = ""
+    optional: bool = False
+
+
+Walk = Callable[[Files], Iterable[Want]]
+
+
+@dataclass(frozen=True)
+class Token:
+    """A session that a service wants first: PUT `path` with `ask`; the answer goes into header `header`."""
+
+    path: str
+    ask: Mapping[str, str]
+    header: str
+
+
+@dataclass(frozen=True)
+class Service:
+    """Metadata behind an address.
+
+    `wants` is asked again with what has come until it wants nothing more: some services have to be walked
+    like a tree.
+    """
+
+    base: str
+    wants: Walk
+    headers: Mapping[str, str] | None = None
+    token: Token | None = None
+
+
+@dataclass(frozen=True)
+class Drive:
+    """Metadata on a file system with one of these labels."""
+
+    labels: tuple[str, ...]
+    wants: Walk
+    kinds: tuple[str, ...] = ("iso9660", "vfat")
+
+
+@dataclass(frozen=True)
+class Guestinfo:
+    """Metadata that VMware's hypervisor holds, by the program of its tools."""
+
+    wants: Walk
+
+
+Way = Service | Drive | Guestinfo
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What SMBIOS says on a platform: `field` of Smbios is, or with `begins` begins with, one of `values`."""
+
+    field: str
+    values: tuple[str, ...]
+    begins: bool = False
+
+    def fits(self, smbios: Smbios) -> bool:
+        found = str(getattr(smbios, self.field))
+        return bool(found) and (found.startswith(self.values) if self.begins else found in self.values)
+
+
+@dataclass(frozen=True)
+class Platform:
+    """One cloud or bare-metal provider.
+
+    `name` is Ignition's (`ignition.platform.id=`).  `ways` are tried in order; `build` puts what their
+    metadata says into a Network and raises `reading.Fault`.  Each of `signs` is enough to recognise it;
+    `recognise` is for what signs cannot say.  `reads`, `configures` and `leaves` are for the documentation.
+    """
+
+    name: str
+    title: str
+    ways: tuple[Way, ...]
+    build: Callable[[Files, Network], None]
+    signs: tuple[Sign, ...] = ()
+    recognise: Callable[[Smbios], bool] = lambda smbios: False
+    reconciles: bool = False
+    reads: str = ""
+    configures: str = ""
+    leaves: str = ""
+
+    def is_here(self, smbios: Smbios) -> bool:
+        """Whether SMBIOS says that this machine is on the platform."""
+        return any(sign.fits(smbios) for sign in self.signs) or self.recognise(smbios)
+
+
+def fixed(*wants: Want | str) -> Walk:
+    """A walk that wants the same whatever has come."""
+    each = tuple(Want(want) if isinstance(want, str) else want for want in wants)
+    return lambda files: each
+
+
+class NotThere(Exception):
+    """A way has no metadata of the platform: something that it always has is missing, or all of it."""
+
+    def __init__(self, path: str = "") -> None:
+        self.path = path
+        super().__init__(path)
+
+
+def gather(wants: Walk, ask: Callable[[Want], bytes | None], limit: int = 2000) -> Files:
+    """Everything that a walk wants; `ask` gives None for what is not there.
+
+    `limit` bounds what hostile metadata can make us ask for.  Raises NotThere, and what `ask` raises.
+    """
+    files: dict[str, bytes | None] = {}
+    while open_ones := [want for want in wants(files) if want.path not in files]:
+        for want in open_ones:
+            if len(files) >= limit:
+                return files
+            files[want.path] = ask(want)
+            if files[want.path] is None and not want.optional:
+                raise NotThere(want.path)
+    if files and not any(data is not None for data in files.values()):
+        raise NotThere
+    return files

@@ -1,0 +1,86 @@
+"""Virtual NICs of clouds with several addresses: DHCP, the addresses that DHCP doesn't give, the way back.
+
+Knows the one scheme that EC2, Azure, Aliyun and OCI share (spec/sources-and-initramfs.md, 2.4): what comes
+from an address of a NIC leaves through that NIC.  First its own networks (table 30200+i), then all that
+the main table knows but default routes (rule 30350: pods, VPNs), then its own gateway (table 30400+i).
+A rule straight to a default route would send traffic for pods to the gateway.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from homeport.core.platforms.network import Dhcp, Link, Network, Rule, host
+from homeport.core.platforms.reading import IPAddress, IPInterface, first_host
+
+LOCAL, MAIN_WITHOUT_DEFAULT, DEFAULT = 30200, 30350, 30400
+MAIN = 254
+MOST = 100  # NICs: the tables of one more would be those of another purpose
+METRIC = 10
+METRIC_STEP = 100  # of DHCP's routes: the first NIC's counts most
+
+
+@dataclass(frozen=True)
+class Vnic:
+    """One NIC: its addresses, the primary ones first; families on DHCP; gateways where metadata tell them."""
+
+    mac: str
+    addresses: Sequence[IPInterface] = ()
+    dhcp: tuple[int, ...] = (4,)
+    gateways: Mapping[int, IPAddress] = field(default_factory=dict)
+    mtu: int | None = None
+    link: Link | None = None
+
+    def of_family(self, version: int) -> list[IPInterface]:
+        return [address for address in self.addresses if address.version == version]
+
+
+def configure(network: Network, vnics: Sequence[Vnic]) -> None:
+    """All of them, in their order. One NIC with one address needs nothing but DHCP."""
+    if len(vnics) > MOST:
+        network.note(f"only the first {MOST} of {len(vnics)} NICs are configured")
+    several = len(vnics) > 1 or any(len(vnic.of_family(4)) > 1 for vnic in vnics)
+    for index, vnic in enumerate(vnics[:MOST]):
+        link = vnic.link or network.card(vnic.mac)
+        link.mtu = vnic.mtu or link.mtu
+        for version in vnic.dhcp:
+            link.dhcp[version] = Dhcp(
+                dns=index == 0, metric=METRIC_STEP * (index + 1) if several else None)
+        for address in static_addresses(vnic, several):
+            link.add(address)
+        if several and network.situation.policy_routing:
+            route_by_source(network, link, vnic, index)
+
+
+def static_addresses(vnic: Vnic, several: bool) -> Iterator[IPInterface]:
+    """What DHCP doesn't bring. With several, the primary IPv4 address too: it stays if the lease is lost."""
+    for version in (4, 6):
+        addresses = vnic.of_family(version)
+        beside_dhcp = addresses if version == 4 and several else addresses[1:]
+        yield from beside_dhcp if version in vnic.dhcp else addresses
+
+
+def route_by_source(network: Network, link: Link, vnic: Vnic, index: int) -> None:
+    """The tables and rules of NIC `index`. IPv6 only with a gateway: it mostly comes by advertisement."""
+    for version in (4, 6):
+        addresses = vnic.of_family(version)
+        gateway = vnic.gateways.get(version)
+        if not addresses or (version == 6 and gateway is None):
+            continue
+        gateway = gateway or first_host(addresses[0])
+        for address in addresses:
+            network.route(link, subnet(address), metric=METRIC, table=LOCAL + index)
+        network.default_route(link, gateway, metric=METRIC, table=DEFAULT + index)
+        for address in addresses:
+            for base in (LOCAL, DEFAULT):
+                network.rules.append(Rule(version, base + index, base + index, source=host(address.ip)))
+        everybody = Rule(version, MAIN_WITHOUT_DEFAULT, MAIN, main_without_default=True)
+        if everybody not in network.rules:
+            network.rules.append(everybody)
+
+
+def subnet(address: IPInterface) -> IPInterface:
+    from ipaddress import ip_interface
+
+    return ip_interface(str(address.network))
