@@ -195,6 +195,9 @@ class Machine:
         """Switch off as a person would, and wait until it is off."""
         if not self.running:
             return
+        # Not while units are still starting: a program that is stopped in its first milliseconds says so in
+        # the journal. What waits for a dead server is not waited for.
+        self.run(["timeout", "3", "systemctl", "is-system-running", "--wait"], check=False)
         self.run(["systemctl", "--no-block", "poweroff"])
         try:
             wait_until(lambda: not self.running, timeout=timeout, what=f"{self.name} to power off")

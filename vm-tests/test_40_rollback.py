@@ -81,6 +81,7 @@ def test_refresh_to_a_dead_gateway(world: World, seeded: Seeded) -> None:
             "next-hop-address: 192.168.122.1\n", "next-hop-address: 192.168.122.254\n"
         )
     )
+    machine.write("/etc/homeport/homeport.conf", "ProofTimeout=4s\n")
     done = machine.run(["homeport", "refresh"], check=False, timeout=90)
     assert done.status == 75, done
     assert_seed(machine, machine.look())
@@ -113,7 +114,7 @@ def test_networkmanager_restarted_in_the_window(
     # The proof hangs on this page until we have done our mischief.
     slow = server.put("/slow", half_open=True)
     url = server.put(SEED, seed_document(extra=f"    proof: [{{http: '{slow}'}}]\n"))
-    machine.start(f"homeport.config={url}", "homeport.proof-timeout=6s")
+    machine.start(f"homeport.config={url}", "homeport.proof-timeout=4s")
     wait_until(lambda: server.asked("/slow"), timeout=30, what="the proof to begin")
     machine.run(["systemctl", "restart", "NetworkManager.service"], timeout=60)
     boot = machine.wait_online(90)
