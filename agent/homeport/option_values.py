@@ -16,6 +16,8 @@ UNITS: Mapping[str, float] = {
     "": 1, "s": 1, "sec": 1, "second": 1, "seconds": 1, "ms": 0.001, "msec": 0.001,
     "m": 60, "min": 60, "minute": 60, "minutes": 60, "h": 3600, "hr": 3600, "hour": 3600, "hours": 3600,
 }
+# How a machine may name itself to a registration server (Elemental's `auth` and `emulate-tpm`).
+AUTHS = ("tpm", "mac", "sys-uuid", "emulated-tpm")
 YES = ("yes", "y", "true", "t", "on", "1")
 NO = ("no", "n", "false", "f", "off", "0")
 
@@ -91,6 +93,11 @@ def parse_text(text: str) -> str:
 def parse_web_address(text: str) -> str:
     """An http or https URL without fields, or nothing."""
     return _web_address(text.strip(), "an http:// or https:// URL") if text.strip() else ""
+
+
+def parse_auth(text: str) -> str:
+    """A way to authenticate with a registration server, or nothing."""
+    return one_of(*AUTHS)(text) if text.strip() else ""
 
 
 def parse_proxy(text: str) -> str:

@@ -20,6 +20,7 @@ from homeport.core import cmdline as kernel
 from homeport.option_values import (
     for_people,
     one_of,
+    parse_auth,
     parse_boolean,
     parse_duration,
     parse_locations,
@@ -34,7 +35,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SOURCES = ("credential", "file", "url")
+SOURCES = ("credential", "file", "url", "elemental")
 IDENTITY_KINDS = ("tpm", "smbios-uuid", "smbios-serial", "mac")
 MODES = ("auto", "active", "passive", "recovery", "reset", "live")
 FILES = ("usr/lib/homeport/homeport.conf", "etc/homeport/homeport.conf")
@@ -46,13 +47,13 @@ class Option:
     """One option: `default` is text, as a file would have it; `parse` raises ValueError with what is right.
 
     `many` options may be given several times in one place. `in_files` is false for what only the kernel
-    command line may say.
+    command line may say. `secret` is true for a value that no message may show.
     """
 
-    __slots__ = ("aliases", "default", "group", "help", "in_files", "many", "name", "parse")
+    __slots__ = ("aliases", "default", "group", "help", "in_files", "many", "name", "parse", "secret")
 
     def __init__(self, name: str, default: str, parse: Callable[[str], Any], help: str, *, group: str = "",
-                 aliases: tuple[str, ...] = (), many: bool = False, in_files: bool = True) -> None:
+                 aliases: tuple[str, ...] = (), many: bool = False, in_files: bool = True, secret: bool = False) -> None:
         self.name = name
         self.default = default
         self.parse = parse
@@ -61,6 +62,11 @@ class Option:
         self.aliases = aliases
         self.many = many
         self.in_files = in_files
+        self.secret = secret
+
+    def shown(self, text: str) -> str:
+        """A value of this option, right or wrong, as people may see it."""
+        return "(not shown)" if self.secret and text else for_people(text)
 
     @property
     def attribute(self) -> str:
@@ -81,8 +87,15 @@ OPTIONS: tuple[Option, ...] = (
            "Where this machine's document is: an absolute path or an http(s) URL. {uuid}, {serial}, {mac}, "
            "{hostname} and {tpmhash} stand for what the machine is. Several are tried in order.",
            group="Where the assignment comes from", aliases=("config-url", "config-file"), many=True),
-    Option("sources", "credential file url", some_of(*SOURCES),
+    Option("sources", "credential file url elemental", some_of(*SOURCES),
            "Which sources are asked, in this order."),
+    Option("registration", "", parse_web_address,
+           "URL at which this machine registers with an Elemental server (elemental-operator, homeport-server); its "
+           "last part is the registration's token, a secret. Empty: as Elemental's own config.yaml says.",
+           secret=True),
+    Option("registration-auth", "", parse_auth,
+           "How it says there who it is: tpm, mac, sys-uuid or emulated-tpm. Empty: as Elemental's config.yaml says, "
+           "otherwise tpm. Only a TPM proves it."),
     Option("seed", "/etc/homeport/seed.yaml /usr/lib/homeport/seed.yaml", parse_paths,
            "Documents to use when neither a source nor a last-known-good assignment is there; the first that "
            "exists counts.", many=True),
@@ -90,7 +103,7 @@ OPTIONS: tuple[Option, ...] = (
            "PEM files with certificate authorities to trust for https, in addition to the system's. Several "
            "let one be replaced by the next without a gap.", many=True),
     Option("proxy", "", parse_proxy,
-           "HTTP proxy for the url source. Proxy variables of the environment are not read."),
+           "HTTP proxy for the url and elemental sources. Proxy variables of the environment are not read."),
     Option("report", "", parse_web_address,
            "URL to which the outcome is posted after each boot; empty: nowhere."),
     Option("mode", "auto", one_of(*MODES),
@@ -123,6 +136,7 @@ OPTIONS: tuple[Option, ...] = (
            "How long to wait for network cards that the document names and that are not there yet."),
     Option("nm-wait", "30s", parse_duration, "How long to wait for NetworkManager to answer."),
     Option("apply-timeout", "150s", parse_duration, "How long nmstatectl may take to apply."),
+    Option("tpm-timeout", "30s", parse_duration, "How long the TPM may take for each thing that it is asked."),
     Option("proof-timeout", "30s", parse_duration, "How long the proof of the new configuration may take."),
 )
 
@@ -136,6 +150,8 @@ class Settings:
 
     config: tuple[str, ...]
     sources: tuple[str, ...]
+    registration: str
+    registration_auth: str
     seed: tuple[str, ...]
     ca: tuple[str, ...]
     proxy: str
@@ -155,6 +171,7 @@ class Settings:
     nic_wait: float
     nm_wait: float
     apply_timeout: float
+    tpm_timeout: float
     proof_timeout: float
     origins: Mapping[str, str]
     warnings: tuple[str, ...]
@@ -195,7 +212,7 @@ def read_settings(root: str | os.PathLike[str] = "/", cmdline: str = "",
                 values[option.attribute] = _parse(option, texts)
                 origins[option.name] = where
             except ValueError as wanted:
-                faults.append(f"{where}: {for_people(' '.join(texts)) or 'nothing'!r} is not a value for "
+                faults.append(f"{where}: {option.shown(' '.join(texts)) or 'nothing'!r} is not a value for "
                               f"{option.name}; it must be {wanted}")
     if faults and not lenient:
         from homeport.errors import SettingsError
@@ -216,7 +233,7 @@ def _read_flags(flags: Mapping[str, str], origins: dict[str, str]) -> Iterator[t
         try:
             yield option.attribute, option.parse(text or option.default)
         except ValueError as wanted:
-            raise UsageError(f"--{name} {for_people(text)}: it must be {wanted}") from None
+            raise UsageError(f"--{name} {option.shown(text)}: it must be {wanted}") from None
         origins[option.name] = f"--{name}"
 
 

@@ -20,7 +20,7 @@ from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
 from homeport.core.document import Assignment
 from homeport.core.facts import Stage
-from homeport.core.identity import Identity
+from homeport.core.identity import Identity, TpmFact
 from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.core.proof import Target
@@ -50,11 +50,21 @@ def identify(machine: Machine) -> None:
     """2. Who it is, and how we know. A machine without identity goes on: not every source asks for one."""
     with machine.report.step("identify") as notes:
         who = identity.identify(
-            machine.facts, order=machine.settings.identity_order, override=machine.settings.identity)
+            machine.facts, order=machine.settings.identity_order, override=machine.settings.identity, tpm=read_tpm(machine))
         machine.identity = who
         machine.report.identity = {"kind": who.kind, "value": who.value, "provenance": who.provenance}
         notes.append(f"{who.kind} {who.value}".strip())
         notes += who.rejected
+
+
+def read_tpm(machine: Machine) -> TpmFact | None:
+    """What the TPM says, None if nobody needs to know: it may take half a minute."""
+    settings = machine.settings
+    if not identity.needs_tpm(machine.facts, order=settings.identity_order, override=settings.identity,
+                              templates=(*settings.config, settings.report)):
+        return None
+    from homeport.host import tpm
+    return tpm.read_fact(machine.root, limit=settings.tpm_timeout)
 
 
 def fetch(machine: Machine) -> Reply:

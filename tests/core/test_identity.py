@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from homeport.core.facts import Facts, Nic, Smbios
-from homeport.core.identity import Identity, identify, parse_override, physical_macs
+from homeport.core.identity import Identity, TpmFact, identify, needs_tpm, parse_override, physical_macs
 
 UUID = "4c4c4544-0042-3010-8051-b4c04f564432"
 HASH = "759d02b8cdfad743082ac528214a5b00cb3d6079aaa2b6bb35d87209e36f1fdb"
 TABLE = "/sys/firmware/dmi/tables/DMI"
+TPM = "the TPM's RSA endorsement key (ek-rsa2048-template)"
 
 
 def card(name: str, mac: str, **more: object) -> Nic:
@@ -30,13 +32,13 @@ def without(uuid: str = "", serial: str = "", nics: tuple[Nic, ...] = ()) -> Fac
 
 
 @pytest.mark.parametrize(("facts", "tpm_hash", "kind", "value", "provenance"), [
-    (FACTS, HASH, "tpm", HASH, "endorsement key"),
+    (FACTS, HASH, "tpm", HASH, TPM),
     (FACTS, "", "smbios-uuid", UUID, f"{TABLE}, system UUID"),
     (without(serial="SN-0001"), "", "smbios-serial", "SN-0001", f"{TABLE}, system serial number"),
     (without(nics=FACTS.nics), "", "mac", "52:54:00:00:00:01", "permanent MAC of eth0"),
 ])
 def test_the_first_sound_fact(facts: Facts, tpm_hash: str, kind: str, value: str, provenance: str) -> None:
-    identity = identify(facts, tpm_hash=tpm_hash)
+    identity = identify(facts, tpm=TpmFact(tpm_hash, TPM))
     assert (identity.kind, identity.value) == (kind, value)
     assert provenance in identity.provenance
 
@@ -49,13 +51,34 @@ def test_the_order_is_the_setting_s() -> None:
 
 def test_junk_is_refused_with_its_reason_and_never_a_field() -> None:
     facts = without("00000000-0000-0000-0000-000000000000", "Default string", FACTS.nics[:1])
-    identity = identify(facts, tpm_hash="")
+    identity = identify(facts, tpm=TpmFact())
     assert (identity.kind, identity.value) == ("mac", "52:54:00:00:00:02")
     assert identity.rejected == (
         "tpm: no endorsement key was read",
         "smbios-uuid: 00000000-0000-0000-0000-000000000000 is one byte repeated",
         "smbios-serial: 'Default string' is what firmware says for nothing")
     assert dict(identity.fields) == {"mac": "52:54:00:00:00:02", "hostname": "node-1"}
+
+
+def test_a_tpm_that_does_not_answer_is_passed_over_with_its_reason() -> None:
+    identity = identify(FACTS, tpm=TpmFact(fault="This machine's TPM cannot derive the endorsement key: it is busy"))
+    assert identity.kind == "smbios-uuid"
+    assert identity.rejected == ("tpm: This machine's TPM cannot derive the endorsement key: it is busy",)
+    assert "tpmhash" not in identity.fields
+
+
+@pytest.mark.parametrize(("facts", "how", "wanted"), [
+    (FACTS, {}, True),  # it comes first
+    (FACTS, {"order": ("smbios-uuid", "tpm")}, False),
+    (without(serial="SN-0001"), {"order": ("smbios-uuid", "tpm", "mac")}, True),  # what came before is not sound
+    (FACTS, {"order": ("smbios-uuid", "mac")}, False),
+    (FACTS, {"override": "serial:X"}, False),
+    (replace(FACTS, identity_override="serial:X"), {}, False),
+    (FACTS, {"override": "serial:X", "templates": ("https://cfg.example/{tpmhash}",)}, True),
+    (FACTS, {"order": ("mac",), "templates": ("/etc/x/{uuid}",)}, False),
+])
+def test_the_tpm_is_asked_only_if_it_matters(facts: Facts, how: dict[str, Any], wanted: bool) -> None:
+    assert needs_tpm(facts, **how) is wanted
 
 
 def test_nothing_is_invented() -> None:
@@ -66,7 +89,7 @@ def test_nothing_is_invented() -> None:
 
 
 def test_what_a_document_may_match() -> None:
-    identity = identify(FACTS, tpm_hash=HASH.upper())
+    identity = identify(FACTS, tpm=TpmFact(HASH, TPM))
     assert dict(identity.match_facts) == {
         "uuid": (UUID,), "serial": ("SN-0001",), "hostname": ("node-1",), "tpmhash": (HASH,),
         "mac": ("52:54:00:00:00:01", "52:54:00:00:00:02")}
@@ -153,4 +176,4 @@ def test_it_reads_well() -> None:
 @given(st.text(), st.text(), st.text(), st.text(), st.text(), st.lists(st.text(), max_size=3))
 def test_it_never_raises(uuid: str, serial: str, hostname: str, override: str, tpm: str, order: list[str]) -> None:
     facts = Facts(smbios=Smbios(uuid=uuid, serial=serial), hostname=hostname)
-    identify(facts, override=override, tpm_hash=tpm, order=(*order, "mac"))
+    identify(facts, override=override, tpm=TpmFact(tpm), order=(*order, "mac"))

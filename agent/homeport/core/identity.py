@@ -63,17 +63,26 @@ class Finding:
     fault: str
 
 
+@dataclass(frozen=True)
+class TpmFact:
+    """What was read of the TPM: the hash of its endorsement key and how that was found, or why there is none."""
+
+    hash: str = ""
+    provenance: str = ""
+    fault: str = ""
+
+
 def identify(facts: Facts, *, order: Sequence[str] = ORDER, override: str = "",
-             tpm_hash: str = "") -> Identity:
+             tpm: TpmFact | None = None) -> Identity:
     """The first fact of `order` that is sound, unless an override says who this is.  Never raises.
 
     `override` is the kernel argument's value and wins over the file's (`facts.identity_override`): the
     same rule as for every setting, and the only way to correct at the boot prompt what was baked into an
     image or cloned with a disk.  An override that cannot be understood leaves no identity: going back to
     the hardware's could fetch another machine's configuration, which is why people write overrides.
-    `tpm_hash` is the hash of the endorsement key if somebody has read it.
+    `tpm` is what was read of the TPM, None if nobody looked.
     """
-    findings = _findings(facts, tpm_hash)
+    findings = _findings(facts, tpm or TpmFact())
     fields = MappingProxyType({found.field: found.value for found in findings if not found.fault})
     macs = physical_macs(facts.nics)
     for text, where in ((override, OVERRIDE_ARGUMENT), (facts.identity_override, OVERRIDE_FILE)):
@@ -89,19 +98,31 @@ def identify(facts: Facts, *, order: Sequence[str] = ORDER, override: str = "",
     return Identity(rejected=tuple(rejected), fields=fields, macs=macs)
 
 
+def needs_tpm(facts: Facts, *, order: Sequence[str] = ORDER, override: str = "",
+              templates: Sequence[str] = ()) -> bool:
+    """Whether the TPM has to be asked who this is, which takes a slow one half a minute.
+
+    Only if no fact that comes before it in `order` is sound, or if one of the `templates` wants its hash.
+    """
+    if any("{tpmhash}" in template for template in templates):
+        return True
+    if "tpm" not in order or override.strip() or facts.identity_override.strip():
+        return False
+    otherwise = identify(facts, order=[kind for kind in order if kind != "tpm"])
+    return otherwise.kind == "none" or order.index("tpm") < order.index(otherwise.kind)
+
+
 def physical_macs(nics: Sequence[Nic]) -> tuple[str, ...]:
     """The usable MACs of all physical cards, permanent ones where they have one, sorted, each once."""
     macs = {nic.permanent_mac or nic.mac for nic in nics if not nic.virtual}
     return tuple(sorted(mac for mac in macs if mac and is_usable_mac(mac)))
 
 
-def _findings(facts: Facts, tpm_hash: str) -> tuple[Finding, ...]:
+def _findings(facts: Facts, tpm: TpmFact) -> tuple[Finding, ...]:
     smbios = facts.smbios
     mac, card = _naming_mac(facts.nics)
-    tpm_hash = tpm_hash.strip().lower()
     return (
-        Finding("tpm", "tpmhash", tpm_hash, "public part of the TPM's endorsement key",
-                tpm_hash_fault(tpm_hash)),
+        Finding("tpm", "tpmhash", tpm.hash, tpm.provenance, tpm.fault or tpm_hash_fault(tpm.hash)),
         Finding("smbios-uuid", "uuid", smbios.uuid, f"{smbios.provenance}, system UUID",
                 uuid_fault(smbios.uuid)),
         Finding("smbios-serial", "serial", smbios.serial, f"{smbios.provenance}, system serial number",

@@ -64,6 +64,11 @@ def parse_table_with_notes(data: bytes, version: tuple[int, int] = LATEST) -> tu
     ), tuple(notes)
 
 
+def read_structures(data: bytes) -> tuple[Structure, ...]:
+    """All structures of a table that are sound, in its order. Never raises."""
+    return tuple(_structures(data, []))
+
+
 def parse_entry_point(data: bytes) -> tuple[int, int] | None:
     """The SMBIOS version that an entry point states (DSP0134, 5.2); None if it is not one."""
     if data.startswith(b"_SM3_") and len(data) >= 9:

@@ -47,6 +47,11 @@ def read_smbios_with_notes(root: Path = Path("/")) -> tuple[Smbios, tuple[str, .
     return (_from(smbios, STRINGS) if any(texts.values()) else smbios), tuple(notes)
 
 
+def read_table(root: Path = Path("/")) -> bytes:
+    """The table itself, b"" if the kernel shows none. Never raises."""
+    return _read(root, TABLE, MAX_TABLE, [])
+
+
 def _from(smbios: Smbios, provenance: str) -> Smbios:
     from dataclasses import replace
     return replace(smbios, provenance=provenance)

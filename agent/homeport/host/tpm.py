@@ -9,6 +9,7 @@ is spoken to as well: that is how a container is lent the software TPM of its ho
 
 from __future__ import annotations
 
+import atexit
 import errno
 import logging
 import os
@@ -20,6 +21,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Protocol, TypeVar
 
+from homeport.core.identity import TpmFact
 from homeport.core.tpm import commands, keys, templates, wire
 from homeport.core.tpm.attestation import Attestation, Challenge
 from homeport.core.tpm.der import Key, NotDer, RsaKey
@@ -337,6 +339,37 @@ def open_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:
                  errno.EPERM: "only root may use it"}
         raise TpmError(f"Cannot open this machine's TPM, /{DEVICE}: {words.get(error.errno or 0, error.strerror)}",
                        HINT) from None
+
+
+def the_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:
+    """The same one each time, given back when this process ends: to derive its keys takes a slow TPM half a minute.
+
+    Raises TpmError, as `open_tpm`.
+    """
+    place = os.fspath(root)
+    if place not in _opened:
+        if not _opened:
+            atexit.register(give_back)
+        _opened[place] = open_tpm(root, limit=limit)
+    return _opened[place]
+
+
+def give_back() -> None:
+    """Close what `the_tpm` opened."""
+    while _opened:
+        _opened.popitem()[1].close()
+
+
+_opened: dict[str, Tpm] = {}
+
+
+def read_fact(root: Where = "/", *, limit: float = LIMIT) -> TpmFact:
+    """What names the TPM of the machine below `root`, or why there is nothing that does. Never raises."""
+    try:
+        found = the_tpm(root, limit=limit).endorsement_key()
+    except TpmError as error:
+        return TpmFact(fault=error.message)
+    return TpmFact(found.hash, f"{found.method.words} ({found.method})")
 
 
 def read_endorsement_key(root: Where = "/", *, limit: float = LIMIT) -> EndorsementKey:

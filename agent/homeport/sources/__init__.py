@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "needs_network", "read_seed"]
 
-SOURCES = ("credential", "file", "url")
+SOURCES = ("credential", "file", "url", "elemental")
+OVER_NETWORK = ("url", "elemental")
 
 
 def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str | os.PathLike[str] = "/",
@@ -41,7 +42,7 @@ def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str 
     passed_over: list[str] = []
     failures: list[SourceError] = []
     for name in settings.sources:
-        if not _is_configured(name, settings):
+        if not _is_configured(name, settings, root):
             passed_over.append(f"{name}: not configured")
             continue
         try:
@@ -56,9 +57,9 @@ def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str 
     raise _verdict(failures, passed_over)
 
 
-def needs_network(settings: Settings) -> bool:
-    """Whether the url source may be asked: if not, nothing has to wait for a network."""
-    return "url" in settings.sources and _is_configured("url", settings)
+def needs_network(settings: Settings, root: str | os.PathLike[str] = "/") -> bool:
+    """Whether a source may be asked that is beyond a network: if not, nothing has to wait for one."""
+    return any(name in settings.sources and _is_configured(name, settings, root) for name in OVER_NETWORK)
 
 
 def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Reply:
@@ -71,8 +72,11 @@ def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Repl
     return reply
 
 
-def _is_configured(name: str, settings: Settings) -> bool:
+def _is_configured(name: str, settings: Settings, root: str | os.PathLike[str]) -> bool:
     from homeport.sources.address import is_url
+    if name == "elemental":
+        from homeport.host.elemental import read_registration
+        return bool(settings.registration or read_registration(root).url)
     if name == "credential":
         return True  # being there is its configuration
     return any(is_url(location) == (name == "url") for location in settings.config)
@@ -88,6 +92,10 @@ def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.Pa
     if name == "file":
         from homeport.sources import file
         return file.fetch(settings, identity, root=root)
+    if name == "elemental":
+        from homeport.sources import elemental
+        return elemental.fetch(settings, identity, root=root, deadline=deadline, floor=floor, clock=clock,
+                               progress=progress)
     from homeport.sources import url
     return url.fetch(settings, identity, root=root, etag=etag, etag_url=etag_url, deadline=deadline,
                      floor=floor, clock=clock, progress=progress)

@@ -1,0 +1,62 @@
+"""The messages of a registration: one byte that says which, then its payload (spec/elemental.md, 1.3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import IntEnum
+from typing import Any
+
+from homeport.core.showing import printable
+from homeport.core.yamlsafe import read_yaml
+
+LONGEST_TEXT = 300  # characters of a server's own words that people are shown
+LARGEST_ERROR = 64 << 10
+
+
+class Kind(IntEnum):
+    READY = 1
+    SMBIOS = 2
+    LABELS = 3
+    GET = 4
+    VERSION = 5
+    SYSTEM_DATA = 6  # deprecated: a dump of Go structures, never sent by us
+    CONFIG = 7
+    ERROR = 8
+    ANNOTATIONS = 9
+    UPDATE = 10
+    SYSTEM_DATA_V2 = 11
+    NETWORK_CONFIG = 12  # never sent by anyone: knowing it means that the configuration has network keys
+
+
+LATEST = max(Kind)
+# A server before this one knows no version numbers at all, and one that knows them speaks at least this.
+FIRST_WITH_VERSIONS = Kind.VERSION
+
+
+def message(kind: Kind, payload: bytes = b"") -> bytes:
+    return bytes([kind]) + payload
+
+
+def render_json(value: Mapping[str, Any]) -> bytes:
+    """As Go's encoder ends it; keys sorted, so that the same machine says the same."""
+    import json
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def parse_error(payload: bytes) -> str:
+    """The server's words in an ERROR message, fit for a console; "" if there are none."""
+    if len(payload) > LARGEST_ERROR:
+        return ""
+    tree = read_yaml(payload.decode("utf-8", "replace")).value
+    text = tree.get("message") if isinstance(tree, dict) else None
+    return printable(" ".join(text.split()), LONGEST_TEXT) if isinstance(text, str) else ""
+
+
+def name_of(message: bytes) -> str:
+    """What a message claims to be, for people."""
+    if not message:
+        return "an empty message"
+    try:
+        return f"'{Kind(message[0]).name.lower()}'"
+    except ValueError:
+        return f"a message of the unknown kind {message[0]}"

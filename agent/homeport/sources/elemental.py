@@ -1,0 +1,271 @@
+"""The `elemental` source: register this machine with an Elemental server, and take the network it is given.
+
+Knows when to try again and when to stop, and whom to believe. What is said is `core/elemental`, how it travels
+`websocket.py`, the machine's half of an authentication `authentication.py`. One exchange has ten seconds, by the
+server's clock (spec/elemental.md, 1.7), so all that takes long is done before.
+
+The URL ends in a secret, the registration's token, and the answer holds others: neither is ever shown.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import ssl
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from homeport.core.elemental import verdicts
+from homeport.core.elemental.config import Registration, annotations_message
+from homeport.core.elemental.conversation import Conversation, Phase, ServerSays, Telling, Unexpected
+from homeport.core.elemental.document import network_document, registration_ca
+from homeport.core.elemental.messages import render_json
+from homeport.errors import RefusedBySource, SourceError, Unconfigured, Unreachable
+from homeport.host.elemental import (
+    read_ca,
+    read_local_labels,
+    read_os_release,
+    read_registered,
+    read_registration,
+)
+from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
+from homeport.sources.reply import LARGEST, Reply
+from homeport.sources.wire import AttemptFailed, Limits
+
+if TYPE_CHECKING:
+    from homeport.core.identity import Identity
+    from homeport.settings import Settings
+    from homeport.sources.authentication import Credentials
+    from homeport.sources.trust import Context
+
+log = logging.getLogger(__name__)
+
+NAME = "elemental"
+Where = str | os.PathLike[str]
+
+LAST_TRY = 1.0  # seconds before the deadline: later there is no time for an answer
+# A server that does not believe a machine says nothing, just like one that stumbles: it is asked so often.
+REFUSALS = 3
+# Where what the server last said of its own authorities is kept: they may be replaced (rancher/elemental#1612).
+CA = "var/lib/homeport/registration-ca.pem"
+LARGEST_CA = 1 << 20
+MISSING = "python3-wsproto (the package of the distribution) is needed, and not in this image"
+
+
+@dataclass
+class Asker:
+    """What all attempts have in common."""
+
+    settings: Settings
+    registration: Registration
+    credentials: Credentials
+    context: Context
+    root: Path
+    deadline: float
+    clock: Clock
+    progress: Callable[[str], None]
+    # A server from before version numbers closes the connection when it hears one.
+    versioned: bool = True
+    attempts: int = 0
+
+    @property
+    def shown(self) -> str:
+        return shown(self.registration.url)
+
+
+def registration_for(settings: Settings, root: Where = "/") -> Registration:
+    """How this machine registers: what the settings say, and Elemental's own configuration for the rest."""
+    found = read_registration(root)
+    for note in found.notes:
+        log.warning("%s, going on without it", note)
+    if settings.registration and settings.registration != found.url:
+        # Another server than Elemental's: its authority says nothing about this one.
+        found = replace(found, url=settings.registration, ca="")
+    labels = {**read_local_labels(root), **found.labels}
+    return replace(found, auth=settings.registration_auth or found.auth, labels=labels)
+
+
+def shown(url: str) -> str:
+    """The URL for people: without user name, query, and the token that is its last part."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path.rstrip('/').rpartition('/')[0]}"
+
+
+def fetch(settings: Settings, identity: Identity, *, root: Where = "/", deadline: float, floor: float = 0.0,
+          clock: Clock = SYSTEM_CLOCK, progress: Callable[[str], None] = lambda line: None) -> Reply:
+    """Register, and take the configuration; asked for until `deadline` (of `clock.monotonic`).
+
+    `floor` and `progress` are as for the url source. Raises SourceError or a subclass; Pending as soon as the
+    server says so, for whoever knows what this machine stands on meanwhile; DocumentError for what is no
+    configuration.
+    """
+    from homeport.sources.trust import make_context
+    registration = registration_for(settings, root)
+    if not registration.url:
+        raise Unconfigured("No registration is configured", "set Registration=, or give the image Elemental's config.yaml")
+    _check(registration)
+    context = make_context(settings.ca, root=root, now=clock.now(), floor=floor)
+    _trust(context, registration, root)
+    from homeport.sources.authentication import credentials_for
+    credentials = credentials_for(registration, identity, root=root, limit=settings.tpm_timeout)
+    return _ask_until_deadline(Asker(
+        settings, registration, credentials, context, Path(root), deadline, clock, progress))
+
+
+def _check(registration: Registration) -> None:
+    try:
+        import wsproto  # noqa: F401
+    except ImportError:
+        raise SourceError(f"Cannot register: {MISSING}", "install it into the image") from None
+    parts = urlsplit(registration.url)
+    if parts.scheme not in ("http", "https") or not parts.hostname or not registration.token:
+        raise SourceError("Cannot register: the registration URL is none",
+                          "it looks like https://rancher.example/elemental/registration/TOKEN")
+
+
+def _trust(context: Context, registration: Registration, root: Where) -> None:
+    """The registration's own authority, and the last one that the server told us of, beside all others."""
+    for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"), (_kept_ca(root), f"/{CA}")):
+        if not pem:
+            continue
+        try:
+            context.load_verify_locations(cadata=pem)
+        except (ssl.SSLError, ValueError):
+            log.warning("Cannot use the %s: no certificate in it, going on without it", what)
+
+
+def _ask_until_deadline(asker: Asker) -> Reply:
+    started, refusals = asker.clock.monotonic(), 0
+    failure: SourceError = Unreachable(f"No time was left to ask {asker.shown}")
+    for delay in delays(asker.clock.chance):
+        if asker.deadline - asker.clock.monotonic() <= 0:
+            break
+        asker.attempts += 1
+        try:
+            return _exchange(asker)
+        except _Refused as refused:
+            refusals += 1
+            failure = refused.verdict
+            if refusals >= REFUSALS:
+                raise RefusedBySource(failure.message, failure.hint) from None
+        except Unreachable as error:
+            refusals, failure = 0, error
+            if error.retry_after is not None:
+                delay = min(delay, error.retry_after + 0.1)
+        if asker.deadline - asker.clock.monotonic() - delay <= LAST_TRY:
+            asker.progress(f"{failure.message}; giving up")
+            break
+        asker.progress(f"{failure.message}; asking again in {delay:.1f} s")
+        asker.clock.sleep(delay)
+    seconds = asker.clock.monotonic() - started
+    tries = "1 attempt" if asker.attempts == 1 else f"{asker.attempts} attempts"
+    raise Unreachable(f"{failure.message} ({tries} in {seconds:.0f} s)", failure.hint)
+
+
+class _Refused(Exception):
+    """The connection was closed where a machine that is not believed would find it closed."""
+
+    def __init__(self, verdict: SourceError) -> None:
+        super().__init__(verdict)
+        self.verdict = verdict
+
+
+def _exchange(asker: Asker) -> Reply:
+    """Ask once. Raises SourceError; what is Unreachable may be asked again."""
+    from homeport.sources.websocket import Closed, NoUpgrade, TooLarge, WebSocket
+    settings = asker.settings
+    limits = Limits(settings.connect_timeout, verdicts.WINDOW, verdicts.WINDOW,
+                    in_all=asker.deadline - asker.clock.monotonic())
+    # Not in the window that the server gives: it takes a TPM seconds.
+    token = asker.credentials.token()
+    try:
+        wire = WebSocket(asker.registration.url, {"Authorization": token}, limits=limits, context=asker.context,
+                         proxy=settings.proxy, largest=LARGEST)
+    except NoUpgrade as answer:
+        raise verdicts.on_status(answer.status, answer.body, asker.shown, asker.registration.token) from None
+    except AttemptFailed as failed:
+        kind = SourceError if failed.final else Unreachable
+        raise kind(f"Cannot register at {asker.shown}: {failed.cause}", failed.hint) from None
+    except Closed:
+        raise Unreachable(f"{asker.shown} closed the connection before it spoke", verdicts.OPERATOR) from None
+    upgraded = time.monotonic()
+    talk = Conversation(_telling(asker, wire.local_address), asker.credentials.open_challenge,
+                        versioned=asker.versioned)
+    try:
+        while talk.document is None:
+            data, binary = wire.receive()
+            for message in talk.receive(data, binary=binary):
+                wire.send(message)
+    except Closed:
+        raise _closed(asker, talk, time.monotonic() - upgraded) from None
+    except AttemptFailed as failed:
+        if talk.phase is Phase.CONFIGURATION and time.monotonic() - upgraded >= verdicts.ITS_LIMIT:
+            raise _closed(asker, talk, time.monotonic() - upgraded) from None
+        raise Unreachable(f"Registering at {asker.shown}: {failed.cause}, {talk.phase}", verdicts.OPERATOR) from None
+    except TooLarge:
+        raise SourceError(f"{asker.shown} sends more than {LARGEST >> 10} KiB, {talk.phase}",
+                          "an assignment is a few KiB; is this a registration server?") from None
+    except Unexpected as what:
+        raise Unreachable(f"{asker.shown} does not keep to the protocol: {what}", verdicts.OPERATOR) from None
+    except ServerSays as said:
+        raise verdicts.on_words(_without(str(said), asker.registration.token), talk.phase, asker.shown) from None
+    finally:
+        wire.close()
+    return _accept(asker, talk.document)
+
+
+def _closed(asker: Asker, talk: Conversation, seconds: float) -> Exception:
+    verdict = verdicts.on_close(talk.phase, seconds, asker.shown, asker.credentials.words)
+    if talk.phase is Phase.VERSION:
+        asker.versioned = False
+    return _Refused(verdict) if talk.phase is Phase.AUTHENTICATION else verdict
+
+
+def _accept(asker: Asker, message: bytes) -> Reply:
+    document = network_document(message)
+    _keep_ca(asker.root, registration_ca(message))
+    return Reply(document, source=NAME, url=asker.shown, content_type="application/yaml", over_network=True)
+
+
+def _telling(asker: Asker, address: str) -> Telling:
+    """What this machine says of itself, as it is now."""
+    from homeport.host.told import read_outcome, read_smbios_message, read_system_data
+    from homeport.version import VERSION
+    registration, root = asker.registration, asker.root
+    annotations = annotations_message(registration, read_os_release(root), version=VERSION, address=address,
+                                      outcome=read_outcome(root))
+    return Telling(
+        smbios=b"" if registration.no_smbios else render_json(read_smbios_message(root)),
+        system_data=b"" if registration.no_smbios else render_json(read_system_data(root)),
+        annotations=render_json(annotations),
+        labels=render_json(registration.labels) if registration.labels else b"",
+        registered=read_registered(root))
+
+
+def _without(text: str, token: str) -> str:
+    return text.replace(token, "<token>") if token else text
+
+
+def _kept_ca(root: Where) -> str:
+    from homeport.host.files import read_file
+    try:
+        return (read_file(root, CA, LARGEST_CA) or b"").decode("ascii", "ignore")
+    except OSError as error:
+        log.debug("cannot read /%s: %s", CA, error.strerror)
+        return ""
+
+
+def _keep_ca(root: Where, pem: str) -> None:
+    """Remember the authorities that the server names: the next time they may be the only ones that are right."""
+    from homeport.host.files import make_dir, write_atomic
+    if not pem or pem == _kept_ca(root):
+        return
+    try:
+        make_dir(root, os.path.dirname(CA), 0o700)
+        write_atomic(root, CA, pem.encode())
+    except OSError as error:
+        log.debug("cannot keep /%s: %s", CA, error.strerror)
