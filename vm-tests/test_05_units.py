@@ -1,0 +1,66 @@
+"""The units as this systemd understands them: nothing unknown, the order kept, the sandbox in the way of nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from configserver import ConfigServer
+from container import Machine
+from namespaces import wait_until
+from seed import NIC, SEED, assert_seed, seed_document
+from trees import prepared
+from world import World
+
+UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer")
+TREES = [tree for tree in ("trixie", "bookworm") if tree == "trixie" or f"GUEST_{tree}" in prepared()]
+STARTED, ENDED = "ExecMainStartTimestampMonotonic", "ExecMainExitTimestampMonotonic"
+
+
+@pytest.mark.parametrize("tree", TREES)
+def test_units_in_a_boot(
+    world: World, server: ConfigServer, make_machine: Callable[..., Machine], tree: str
+) -> None:
+    """The seed case again, for what systemd has to say of it."""
+    world.dhcp.start(lease=120)
+    machine = make_machine("units", tree=tree)
+    boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
+    assert_seed(machine, boot)
+
+    # systemd's own verdict, with all units of a real system around ours. (The pages are not in every guest.)
+    verdict = machine.run(["systemd-analyze", "verify", "--man=no", *UNITS])
+    assert verdict.stdout + verdict.stderr == ""
+
+    # NetworkManager is asked whether it is online when the assigned network is in force, never before.
+    assert when(machine, "homeport.service", ENDED) <= when(machine, "NetworkManager-wait-online.service", STARTED)
+
+    # The refresh runs after the boot, which does not wait for it, and finds the same machine.
+    wait_until(lambda: when(machine, "homeport-refresh.service", ENDED) > 0, timeout=20, what="the refresh")
+    assert machine.sh("systemctl show -P Result homeport-refresh.service").stdout.strip() == "success"
+    assert when(machine, "homeport-refresh.service", STARTED) >= when(
+        machine, "multi-user.target", "ActiveEnterTimestampMonotonic")
+
+    # On, on, and off until the site wants it.
+    states = machine.sh(f"systemctl is-enabled {' '.join(UNITS)}", check=False).stdout.split()
+    assert states == ["enabled", "enabled", "disabled"]
+
+
+def test_sandbox_lets_nmstate_do_all_that_documents_ask_for(
+    world: World, server: ConfigServer, machine: Machine
+) -> None:
+    """The running hostname (sethostname) and alternative names (a file of udev's): not by NetworkManager."""
+    world.dhcp.start(lease=120)
+    document = seed_document().replace("      interfaces:\n", (
+        "      hostname:\n        running: port-of-call\n      interfaces:\n"))
+    document = document.replace("          state: up\n", (
+        "          state: up\n          alt-names:\n          - name: uplink0\n"))
+    boot = machine.boot(f"homeport.config={server.put(SEED, document)}")
+    assert boot.status["exit"] == 0
+    assert machine.run(["uname", "-n"]).stdout.strip() == "port-of-call"
+    assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
+    assert machine.exists(f"/etc/systemd/network/98-nmstate-{NIC}.link")
+
+
+def when(machine: Machine, unit: str, event: str) -> int:
+    """Microseconds since the kernel started; 0 if it has not happened."""
+    return int(machine.run(["systemctl", "show", "--property", event, "--value", unit]).stdout or 0)
