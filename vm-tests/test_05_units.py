@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+
 from configserver import ConfigServer
 from container import Machine
 from namespaces import wait_until
