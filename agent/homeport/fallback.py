@@ -14,7 +14,7 @@ from homeport import steps
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile
 from homeport.errors import ApplyError, HomeportError
-from homeport.host import keyfiles, profiles
+from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import remove, write_atomic
 from homeport.machine import Machine
 from homeport.transaction import clear_stale_checkpoints, recover
@@ -71,6 +71,8 @@ def forget(machine: Machine) -> None:
     """Remove our keyfiles and everything that is remembered. Idempotent, and needs no server."""
     with machine.report.step("forget") as notes:
         manifest = machine.store.read_manifest()
+        # First: with it there the next boot would bring the keyfiles back.
+        oem.forget(machine.root)
         removed = keyfiles.remove_owned(machine.root, manifest)
         for path in manifest.other_files:
             remove(machine.root, path)

@@ -19,7 +19,7 @@ from homeport import fastpath, steps
 from homeport.core.keyfile import Keyfile, add_dns, own_profiles
 from homeport.core.plan import Plan
 from homeport.errors import ApplyError, PersistError
-from homeport.host import keyfiles, profiles
+from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
 from homeport.host.store import LIMIT, STAMP, Manifest, OwnedFile
@@ -48,10 +48,11 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     manifest = describe(machine, plan, reply)
     ours = our_keyfiles(machine, plan)
     files = tuple(owned(machine, interface, keyfile, uuid) for interface, (uuid, keyfile) in ours.items())
+    texts = {file.path: ours[file.interface][1].render() for file in files}
     if former.complete and former.keyfiles == files and store.read_assigned() == reply.data:
         if replace(former, proven_at=0.0) != replace(manifest, keyfiles=files, complete=True, proven_at=0.0):
             store.write_manifest(replace(manifest, keyfiles=files, complete=True))
-        if keyfiles.intact(machine.root, former):
+        if keyfiles.intact(machine.root, former) and oem.is_written(machine.root, texts):
             write_stamp(machine, plan, reply, files)
             return "unchanged"
     remove(machine.root, STAMP)
@@ -60,6 +61,7 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     keyfiles.write_profiles(machine.root, {interface: keyfile for interface, (_, keyfile) in ours.items()}, announced)
     gone = keyfiles.remove_owned(machine.root, announced, keep=[file.path for file in files])
     adopt(machine, files, gone)
+    oem.write(machine.root, texts)
     store.write_manifest(replace(announced, stale=(), complete=True))
     store.finish()
     write_stamp(machine, plan, reply, files)
@@ -71,7 +73,8 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
     who = machine.identity
     return Manifest(
         revision=plan.assignment.revision, source=reply.source, etag=reply.etag, url=reply.url,
-        content_type=reply.content_type, identity=f"{who.kind}:{who.value}" if who else "", proven_at=time.time())
+        content_type=reply.content_type, identity=f"{who.kind}:{who.value}" if who else "", proven_at=time.time(),
+        other_files=(oem.PATH,) if oem.is_elemental(machine.root) else ())
 
 
 def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]:
@@ -176,7 +179,7 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
 WATCHED = (
     *FILES, *DROP_INS, "usr/lib/homeport/homeport.pyz", "etc/homeport/identity",
     "run/elemental/recovery_mode", "run/elemental/live_mode", "run/cos/recovery_mode", "run/cos/live_mode",
-    "oem/reset-cloud-config.yaml",
+    "oem/reset-cloud-config.yaml", "oem/registration/config.yaml",
 )
 
 

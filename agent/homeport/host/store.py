@@ -24,6 +24,8 @@ MANIFEST = f"{STATE_DIR}/manifest.json"
 INFLIGHT = f"{STATE_DIR}/inflight.json"
 STAMP = f"{STATE_DIR}/fastpath"
 STATUS = f"{RUN_DIR}/status.json"
+# What a registration server last said of its authorities (sources/elemental.py).
+REGISTRATION_CA = f"{STATE_DIR}/registration-ca.pem"
 
 # A manifest names a few dozen keyfiles; a document is at most 512 KiB (design.md, section 6).
 LIMIT = 4 << 20
@@ -152,7 +154,7 @@ class Store:
 
     def forget(self) -> None:
         """Forget the assignment. Keyfiles are gone by now; the manifest goes last."""
-        for path in (STAMP, ASSIGNED, PREVIOUS, INFLIGHT, MANIFEST):
+        for path in (STAMP, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, MANIFEST):
             remove(self.root, path)
 
     def write_status(self, status: Mapping[str, Any]) -> None:

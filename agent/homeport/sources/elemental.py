@@ -32,6 +32,7 @@ from homeport.host.elemental import (
     read_registered,
     read_registration,
 )
+from homeport.host.store import REGISTRATION_CA
 from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
 from homeport.sources.reply import LARGEST, Reply
 from homeport.sources.wire import AttemptFailed, Limits
@@ -50,8 +51,7 @@ Where = str | os.PathLike[str]
 LAST_TRY = 1.0  # seconds before the deadline: later there is no time for an answer
 # A server that does not believe a machine says nothing, just like one that stumbles: it is asked so often.
 REFUSALS = 3
-# Where what the server last said of its own authorities is kept: they may be replaced (rancher/elemental#1612).
-CA = "var/lib/homeport/registration-ca.pem"
+# What the server last said of its own authorities is kept, for they may be replaced (rancher/elemental#1612).
 LARGEST_CA = 1 << 20
 MISSING = "python3-wsproto (the package of the distribution) is needed, and not in this image"
 
@@ -129,7 +129,7 @@ def _check(registration: Registration) -> None:
 
 def _trust(context: Context, registration: Registration, root: Where) -> None:
     """The registration's own authority, and the last one that the server told us of, beside all others."""
-    for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"), (_kept_ca(root), f"/{CA}")):
+    for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"), (_kept_ca(root), f"/{REGISTRATION_CA}")):
         if not pem:
             continue
         try:
@@ -253,9 +253,9 @@ def _without(text: str, token: str) -> str:
 def _kept_ca(root: Where) -> str:
     from homeport.host.files import read_file
     try:
-        return (read_file(root, CA, LARGEST_CA) or b"").decode("ascii", "ignore")
+        return (read_file(root, REGISTRATION_CA, LARGEST_CA) or b"").decode("ascii", "ignore")
     except OSError as error:
-        log.debug("cannot read /%s: %s", CA, error.strerror)
+        log.debug("cannot read /%s: %s", REGISTRATION_CA, error.strerror)
         return ""
 
 
@@ -265,7 +265,7 @@ def _keep_ca(root: Where, pem: str) -> None:
     if not pem or pem == _kept_ca(root):
         return
     try:
-        make_dir(root, os.path.dirname(CA), 0o700)
-        write_atomic(root, CA, pem.encode())
+        make_dir(root, os.path.dirname(REGISTRATION_CA), 0o700)
+        write_atomic(root, REGISTRATION_CA, pem.encode())
     except OSError as error:
-        log.debug("cannot keep /%s: %s", CA, error.strerror)
+        log.debug("cannot keep /%s: %s", REGISTRATION_CA, error.strerror)
