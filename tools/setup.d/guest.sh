@@ -4,7 +4,7 @@
 # First what the product stands on, then what a test looks at the network with.
 readonly in_guest=(
     systemd systemd-sysv dbus udev network-manager
-    python3 python3-yaml python3-requests python3-pyudev python3-systemd python3-jeepney
+    python3 python3-yaml python3-requests python3-pyudev python3-systemd python3-jeepney python3-wsproto
     ca-certificates kmod procps iproute2 iputils-ping curl tcpdump
 )
 

@@ -14,7 +14,8 @@ packages_venv() {
     echo python3-systemd        # linked into the venv, see below
     echo git                    # the zipapp carries the commit
     echo shellcheck systemd     # make check: scripts; systemd-analyze verify; the manual pages;
-    echo groff-base iproute2 procps openssl   # and networks, processes, certificates of the tests' own
+    echo groff-base iproute2 procps openssl   # and networks, processes, certificates of the tests' own,
+    echo swtpm tpm2-tools       # and TPMs
 }
 
 time_venv() { echo "half a minute"; }
@@ -32,5 +33,5 @@ make_venv() {
     for script in "$folder"/bin/*; do
         if [ ! -L "$script" ] && grep -qI "$folder" "$script"; then sed -i "s|$folder|$final|g" "$script"; fi
     done
-    "$folder/bin/python" -c 'import aiohttp, cryptography, jeepney, pyudev, requests, sqlalchemy, systemd.journal, yaml'
+    "$folder/bin/python" -c 'import aiohttp, cryptography, jeepney, pyudev, requests, sqlalchemy, systemd.journal, wsproto, yaml'
 }
