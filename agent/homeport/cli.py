@@ -96,7 +96,8 @@ def build_parser() -> Parser:
     _json(check)
 
     render = _verb(verbs, "render", commands.render, "offline: the desired state and the keyfiles of a document")
-    render.add_argument("file", metavar="FILE", help="a document, or - for standard input")
+    render.add_argument("file", metavar="FILE", help="a document, or - for standard input; with --platform a folder")
+    render.add_argument("--platform", metavar="NAME", help="FILE is a folder with the saved metadata of this platform")
     render.add_argument("--ip", action="append", default=[], metavar="NAME=ADDRESS", help="the address for {NAME}")
     render.add_argument("--nic", action="append", default=[], metavar="NAME=MAC", help="a NIC that the machine has")
     render.add_argument("-o", "--output", type=Path, metavar="DIR", help="write files there instead of printing")

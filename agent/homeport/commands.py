@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeport.core.complaint import Complaint
@@ -99,10 +100,16 @@ def check_document(data: bytes, allow_dispatch: bool) -> tuple[Sequence[Complain
 
 def render(arguments: argparse.Namespace) -> int:
     from homeport import rendering
-    files = rendering.render(
-        read_input(arguments.file), root=arguments.root,
-        addresses=dict(pair("--ip", text, "NAME=ADDRESS") for text in arguments.ip),
-        macs=dict(pair("--nic", text, "NAME=MAC") for text in arguments.nic))
+    macs = dict(pair("--nic", text, "NAME=MAC") for text in arguments.nic)
+    if arguments.platform is not None:
+        files, notes = rendering.render_platform(
+            arguments.platform, Path(arguments.file), root=arguments.root,
+            nics=[rendering.nic(name, mac) for name, mac in macs.items()])
+        for note in notes:
+            print(f"homeport: {note}", file=sys.stderr)
+    else:
+        addresses = dict(pair("--ip", text, "NAME=ADDRESS") for text in arguments.ip)
+        files = rendering.render(read_input(arguments.file), root=arguments.root, addresses=addresses, macs=macs)
     if arguments.output is None:
         print("\n".join(f"# {name}\n{text}" for name, text in files.items()), end="")
         return os.EX_OK

@@ -109,6 +109,17 @@ def parse_proxy(text: str) -> str:
                         'a proxy such as "http://proxy.example:3128"')
 
 
+def parse_platform(text: str) -> str:
+    """"auto", "off" or the name of a platform; an alias becomes the name."""
+    word = text.strip().lower()
+    if word in ("auto", "off"):
+        return word
+    from homeport.core.platformnames import NAMES, find_name
+    if name := find_name(word):
+        return name
+    raise ValueError(f"auto, off or one of {', '.join(NAMES)}")
+
+
 def split(text: str) -> list[str]:
     """Words separated by white space; double or single quotes keep one together."""
     words, word, quote, started = [], "", "", False

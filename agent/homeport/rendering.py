@@ -7,11 +7,12 @@ machine id of `root`, from which the profiles' UUIDs are made.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from homeport.core.document import Address, understand_document
+from homeport.core.checks.reading import IPAddress
+from homeport.core.document import Address, Assignment, understand_document
 from homeport.core.facts import Nic
 from homeport.core.keyfile import check_untrusted, file_name, own_profiles, parse, stable_uuid
 from homeport.core.keyfile.escapes import escape_gc
@@ -29,10 +30,32 @@ def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mappi
     """File name -> text. Raises DocumentError, Pending (a placeholder stays open), UsageError."""
     assignment = understand_document(
         data, addresses={name: address(name, text) for name, text in addresses.items()})
-    resolved = resolve(assignment.config, [nic(name, text) for name, text in macs.items()], offline=True)
+    return render_assignment(assignment, [nic(name, text) for name, text in macs.items()], root)
+
+
+def render_platform(name: str, folder: Path, *, root: Path, nics: Sequence[Nic] = (), policy_routing: bool = True,
+                    servers: Sequence[IPAddress] = ()) -> tuple[dict[str, str], Sequence[str]]:
+    """The same of a platform's metadata, saved in `folder`; and what of them is left out, for people.
+
+    Raises UsageError for an unknown name, or if there are none of its metadata in the folder.
+    """
+    from homeport.core import platforms
+    from homeport.core.platformnames import NAMES
+    from homeport.sources.platforms import saved
+    platform = platforms.find(name)
+    if platform is None:
+        raise UsageError(f"there is no platform {name!r}", f"known are {', '.join(NAMES)}")
+    situation = platforms.Situation(tuple(nics), policy_routing, tuple(servers))
+    made = platforms.make(platform, saved.read(platform, folder), situation)
+    assignment = understand_document(render_yaml(made.tree).encode())
+    return render_assignment(assignment, nics, root), made.notes
+
+
+def render_assignment(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dict[str, str]:
+    resolved = resolve(assignment.config, nics, offline=True)
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
-    keyfiles = render_keyfiles(resolved.config, resolved.nics, root, assignment.revision)
+    keyfiles = render_keyfiles(resolved.config, resolved.nics, root, assignment.revision) if resolved.config else {}
     return {DESIRED: render_yaml(resolved.config), **keyfiles}
 
 

@@ -25,6 +25,7 @@ from homeport.option_values import (
     parse_duration,
     parse_locations,
     parse_paths,
+    parse_platform,
     parse_proxy,
     parse_text,
     parse_web_address,
@@ -35,7 +36,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SOURCES = ("credential", "file", "url", "elemental")
+SOURCES = ("credential", "file", "url", "elemental", "platform")
 IDENTITY_KINDS = ("tpm", "smbios-uuid", "smbios-serial", "mac")
 MODES = ("auto", "active", "passive", "recovery", "reset", "live")
 FILES = ("usr/lib/homeport/homeport.conf", "etc/homeport/homeport.conf")
@@ -87,7 +88,7 @@ OPTIONS: tuple[Option, ...] = (
            "Where this machine's document is: an absolute path or an http(s) URL. {uuid}, {serial}, {mac}, "
            "{hostname} and {tpmhash} stand for what the machine is. Several are tried in order.",
            group="Where the assignment comes from", aliases=("config-url", "config-file"), many=True),
-    Option("sources", "credential file url elemental", some_of(*SOURCES),
+    Option("sources", "credential file url elemental platform", some_of(*SOURCES),
            "Which sources are asked, in this order."),
     Option("registration", "", parse_web_address,
            "URL at which this machine registers with an Elemental server (elemental-operator, homeport-server); its "
@@ -96,6 +97,13 @@ OPTIONS: tuple[Option, ...] = (
     Option("registration-auth", "", parse_auth,
            "How it says there who it is: tpm, mac, sys-uuid or emulated-tpm. Empty: as Elemental's config.yaml says, "
            "otherwise tpm. Only a TPM proves it."),
+    Option("platform", "auto", parse_platform,
+           "The cloud or provider whose metadata are this machine's document, by name. auto: if nothing else is "
+           "configured, the one that firmware, drives or ignition.platform.id= tell of. off: none.",
+           aliases=("source",)),
+    Option("policy-routing", "auto", one_of("auto", "off"),
+           "On clouds, whether traffic from each of several addresses leaves by its own NIC, through tables and rules. "
+           "off: where a container network doesn't get on with that."),
     Option("seed", "/etc/homeport/seed.yaml /usr/lib/homeport/seed.yaml", parse_paths,
            "Documents to use when neither a source nor a last-known-good assignment is there; the first that "
            "exists counts.", many=True),
@@ -150,6 +158,8 @@ class Settings:
 
     config: tuple[str, ...]
     sources: tuple[str, ...]
+    platform: str
+    policy_routing: str
     registration: str
     registration_auth: str
     seed: tuple[str, ...]

@@ -78,7 +78,7 @@ def fetch(machine: Machine) -> Reply:
         reply = sources.fetch(
             settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
             deadline=machine.started + fetch_limit(machine), floor=max(known.proven_at, installed_at()),
-            progress=lambda text: log.info("%s", text))
+            progress=lambda text: log.info("%s", text), facts=machine.facts)
         report.fetched = True
         if reply.not_modified:
             reply = recall(machine, not_modified=True)

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from homeport.core.facts import Facts
 from homeport.errors import NoAssignment, SourceError, Unconfigured
 from homeport.sources.patience import SYSTEM_CLOCK, Clock
 from homeport.sources.reply import LARGEST, Reply, finality
@@ -21,19 +22,20 @@ if TYPE_CHECKING:
 
 __all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "needs_network", "read_seed"]
 
-SOURCES = ("credential", "file", "url", "elemental")
+SOURCES = ("credential", "file", "url", "elemental", "platform")
 OVER_NETWORK = ("url", "elemental")
+NOTHING_KNOWN = Facts()
 
 
 def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str | os.PathLike[str] = "/",
           etag: str = "", etag_url: str = "", floor: float = 0.0, clock: Clock = SYSTEM_CLOCK,
-          progress: Callable[[str], None] = lambda line: None) -> Reply:
+          progress: Callable[[str], None] = lambda line: None, facts: Facts = NOTHING_KNOWN) -> Reply:
     """The document of the first source that has one, by the order in `settings.sources`.
 
     `deadline` is a time of `clock.monotonic` that bounds all of it.  `etag` and `etag_url` are those of
     the Reply that is on disk, if any; the answer may then be `not_modified`.  `floor` is an instant that
     has surely passed (seconds since 1970), for judging certificates by a wrong clock.  `progress` gets a
-    line for each failed attempt.
+    line for each failed attempt.  `facts` are for the platform source: where we are is not who we are.
 
     Raises DocumentError for a document that is too large or ambiguous, and if no source has one the
     SourceError that leaves most open: "none for this machine" only if every configured source says so.
@@ -47,10 +49,11 @@ def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str 
             continue
         try:
             reply = _ask(name, settings, identity, deadline=deadline, root=root, etag=etag,
-                         etag_url=etag_url, floor=floor, clock=clock, progress=progress)
+                         etag_url=etag_url, floor=floor, clock=clock, progress=progress, facts=facts)
         except SourceError as error:
             passed_over.append(f"{name}: {error.message}")
-            if not (name == "credential" and isinstance(error, NoAssignment)):
+            # Nothing where nobody said that there is something: as good as not configured.
+            if not (isinstance(error, Unconfigured) or (name == "credential" and isinstance(error, NoAssignment))):
                 failures.append(error)
             continue
         return replace(reply, passed_over=tuple(passed_over))
@@ -79,12 +82,23 @@ def _is_configured(name: str, settings: Settings, root: str | os.PathLike[str]) 
         return bool(settings.registration or read_registration(root).url)
     if name == "credential":
         return True  # being there is its configuration
+    if name == "platform":
+        return _may_ask_platform(settings, root)
     return any(is_url(location) == (name == "url") for location in settings.config)
+
+
+def _may_ask_platform(settings: Settings, root: str | os.PathLike[str]) -> bool:
+    """By itself only where nothing else is configured: a server that is away for an hour must not make its
+    machines take what the cloud says instead.
+    """
+    others = (name for name in settings.sources if name not in ("platform", "credential"))
+    return settings.platform != "off" and (
+        settings.platform != "auto" or not any(_is_configured(name, settings, root) for name in others))
 
 
 def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.PathLike[str],
          deadline: float, etag: str, etag_url: str, floor: float, clock: Clock,
-         progress: Callable[[str], None]) -> Reply:
+         progress: Callable[[str], None], facts: Facts) -> Reply:
     """Each source is imported only when it is asked: `url` brings the most expensive imports of all."""
     if name == "credential":
         from homeport.sources import credential
@@ -96,6 +110,10 @@ def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.Pa
         from homeport.sources import elemental
         return elemental.fetch(settings, identity, root=root, deadline=deadline, floor=floor, clock=clock,
                                progress=progress)
+    if name == "platform":
+        from homeport.sources import platform
+        return platform.fetch(settings, facts, root=root, deadline=deadline, floor=floor, clock=clock,
+                              progress=progress)
     from homeport.sources import url
     return url.fetch(settings, identity, root=root, etag=etag, etag_url=etag_url, deadline=deadline,
                      floor=floor, clock=clock, progress=progress)

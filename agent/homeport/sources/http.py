@@ -63,6 +63,11 @@ def post(url: str, headers: Mapping[str, str], data: bytes, *, limits: Limits, c
     return _ask("POST", url, headers, limits=limits, context=context, proxy=proxy, largest=0, data=data)
 
 
+def put(url: str, headers: Mapping[str, str], *, limits: Limits, context: Context, largest: int) -> Answer:
+    """Ask with PUT and nothing in it, as metadata services hand out tokens. Raises as `get` does."""
+    return _ask("PUT", url, headers, limits=limits, context=context, proxy="", largest=largest)
+
+
 def _ask(method: str, url: str, headers: Mapping[str, str], *, limits: Limits, context: Context, proxy: str,
          largest: int, data: bytes | None = None) -> Answer:
     context.limits = limits

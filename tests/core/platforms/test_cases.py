@@ -12,17 +12,17 @@ from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
+from tests.conftest import find_nmstatectl
 
 from homeport.core import platforms
 from homeport.core.document import check_document
 from homeport.core.facts import Nic
-from homeport.core.platforms.names import ALIASES, NAMES, find_name
+from homeport.core.platformnames import ALIASES, NAMES, find_name
 from homeport.core.render_complaints import as_lines
 from homeport.core.yamlwrite import render_yaml
 from homeport.errors import DocumentError
 from homeport.rendering import DESIRED, render_platform
 from homeport.sources.platforms import saved
-from tests.conftest import find_nmstatectl
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "platforms").iterdir())
 

@@ -1,11 +1,12 @@
 """Clouds and bare-metal providers: what their metadata say of networks, as an assignment like any other.
 
 `PLATFORMS` is the table of contents, one small module for each.  To add one: write its module, list it here
-and in `names.py`, and put a folder with its metadata below tests/data/platforms/.
+and in `core/platformnames.py`, and put a folder with its metadata below tests/data/platforms/.
 """
 
 from __future__ import annotations
 
+from homeport.core.platformnames import find_name
 from homeport.core.platforms import (
     akamai,
     aliyun,
@@ -25,7 +26,6 @@ from homeport.core.platforms import (
     vmware,
     vultr,
 )
-from homeport.core.platforms.names import find_name
 from homeport.core.platforms.network import Network, Situation
 from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.rendering import Made, render

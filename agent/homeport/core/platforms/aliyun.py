@@ -8,7 +8,7 @@ from functools import partial
 from homeport.core.platforms.network import Network
 from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, lines
 from homeport.core.platforms.shape import Platform, Service, Sign, Want
-from homeport.core.platforms.vnics import Vnic, configure
+from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 TOP = "2016-01-01/meta-data/"
 MACS = f"{TOP}network/interfaces/macs/"
@@ -45,7 +45,7 @@ def _vnic(mac: Node, files: Files, vnics: list[Vnic]) -> None:
     addresses += [node.interface(length, 128) for node in v6]
     gateways: dict[int, IPAddress] = {
         version: read(key).ip() for version, key in ((4, "gateway"), (6, "ipv6-gateway")) if read(key)}
-    vnics.append(Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), addresses, (4, 6) if v6 else (4,), gateways))
+    vnics.append(Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), addresses, by_dhcp(addresses), gateways))
 
 
 def _listed(node: Node) -> list[Node]:

@@ -13,7 +13,7 @@ from homeport.core.facts import Smbios
 from homeport.core.platforms.network import Network
 from homeport.core.platforms.reading import Files, Node, line, lines
 from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
-from homeport.core.platforms.vnics import Vnic, configure
+from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 MACS = "2021-01-03/meta-data/network/interfaces/macs/"
 KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block", "ipv6s")
@@ -38,8 +38,8 @@ def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic]]) ->
     addresses = [node.interface(_prefix(subnet)) for node in lines(files, f"{folder}local-ipv4s")]
     v6 = [ip_interface(str(node.ip())) for node in lines(files, f"{folder}ipv6s")]
     place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
-    families = (4, 6) if v6 else (4,)
-    found.append((place, Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), (*addresses, *v6), families)))
+    addresses += v6
+    found.append((place, Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), addresses, by_dhcp(addresses))))
 
 
 def _prefix(subnet: Node) -> Node:

@@ -7,7 +7,7 @@ from functools import partial
 from homeport.core.platforms.network import Network
 from homeport.core.platforms.reading import Files, IPInterface, Node, tree
 from homeport.core.platforms.shape import Platform, Service, Sign, Want, fixed
-from homeport.core.platforms.vnics import Vnic, configure
+from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 NAME = "metadata/instance/network"
 WANTS = fixed(Want(NAME, query="api-version=2021-02-01&format=json"))
@@ -21,8 +21,8 @@ def build(files: Files, network: Network) -> None:
 
 def _vnic(entry: Node, vnics: list[Vnic]) -> None:
     """With accelerated networking a virtual function has the same MAC; which is meant is the resolver's to know."""
-    v4, v6 = (_addresses(entry[key], default) for key, default in (("ipv4", 32), ("ipv6", 128)))
-    vnics.append(Vnic(entry["macAddress"].mac(), (*v4, *v6), (4, 6) if v6 else (4,)))
+    addresses = _addresses(entry["ipv4"], 32) + _addresses(entry["ipv6"], 128)
+    vnics.append(Vnic(entry["macAddress"].mac(), addresses, by_dhcp(addresses)))
 
 
 def _addresses(family: Node, default: int) -> list[IPInterface]:

@@ -8,7 +8,7 @@ from ipaddress import ip_interface
 from homeport.core.platforms.network import Link, Network
 from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, tree
 from homeport.core.platforms.shape import Platform, Service, Sign, Want, fixed
-from homeport.core.platforms.vnics import Vnic, configure
+from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 NAME = "opc/v2/vnics/"
 MTU = 9000  # "Network interface MTU", docs.oracle.com: what every VNIC can
@@ -39,8 +39,7 @@ def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vni
             gateways[version] = entry[router].ip()
     mac = entry["macAddr"].mac()
     link = None if cards is None or not entry["vlanTag"].number() else _on_vlan(index, entry, mac, cards, network)
-    dhcp = tuple(version for version in (4, 6) if any(each.version == version for each in addresses))
-    vnics.append(Vnic(mac, addresses, dhcp if index == 0 else (), gateways, MTU, link))
+    vnics.append(Vnic(mac, addresses, by_dhcp(addresses) if index == 0 else (), gateways, MTU, link))
 
 
 def _address(node: Node, subnet: Node) -> IPInterface:

@@ -55,6 +55,9 @@ def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[s
         entry["match"] = link.match
     if link.mtu:
         entry["mtu"] = link.mtu
+    if link.dhcp:
+        # One family is enough to be up: where one of them has no server, the other one still works.
+        entry["wait-ip"] = "any"
     entry |= without_ports(link.shape, links)
     has_servers = bool(network.servers)
     return entry | {"ipv4": family(link, 4, has_servers), "ipv6": family(link, 6, has_servers)}

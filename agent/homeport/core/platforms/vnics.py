@@ -36,6 +36,11 @@ class Vnic:
         return [address for address in self.addresses if address.version == version]
 
 
+def by_dhcp(addresses: Sequence[IPInterface]) -> tuple[int, ...]:
+    """The families that DHCP is to be asked for, of a NIC with these addresses: a NIC may have no IPv4."""
+    return tuple(version for version in (4, 6) if any(each.version == version for each in addresses)) or (4,)
+
+
 def configure(network: Network, vnics: Sequence[Vnic]) -> None:
     """All of them, in their order. One NIC with one address needs nothing but DHCP."""
     if len(vnics) > MOST:

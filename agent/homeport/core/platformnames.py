@@ -1,6 +1,6 @@
-"""The names of the platforms. Here and not in their modules, because the settings check a name at every boot.
+"""The names of the platforms, apart from their modules: the settings check a name at every boot, also a fast one.
 
-A test holds them together with the registry.
+A test holds them together with the registry (`platforms/`).
 """
 
 from __future__ import annotations

@@ -1,0 +1,54 @@
+"""Which platform a machine is on: what a person says, what firmware and drives say; nobody is asked.
+
+A link-local address is asked only on a machine that is known to be where it answers: on any other network
+whoever has that address could hand out configurations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+from dataclasses import dataclass
+
+from homeport.core import cmdline as kernel
+from homeport.core.facts import Smbios
+from homeport.core.platformnames import NAMES
+from homeport.core.platforms import PLATFORMS, Platform, find
+from homeport.errors import SettingsError
+
+AUTO = "auto"
+IGNITION = "ignition.platform.id"
+# A label of a drive, and whose it is if nothing else is known.
+LABELS = {"cidata": "nocloud", "CIDATA": "nocloud", "config-2": "openstack", "CONFIG-2": "openstack"}
+NOCLOUD_SERIAL = "ds=nocloud"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A platform that this machine may be on; `surely`: somebody said so, so its metadata must be there."""
+
+    platform: Platform
+    reason: str
+    surely: bool = False
+
+
+def recognise(setting: str, cmdline: str, smbios: Smbios, labels: Container[str]) -> list[Candidate]:
+    """In the order in which they are to be asked; whoever names one wants no other.
+
+    What Ignition calls a platform and is none of ours ("metal", "qemu") says nothing.  Raises SettingsError
+    for a `setting` that is none.
+    """
+    if setting != AUTO:
+        named = find(setting)
+        if named is None:
+            raise SettingsError(f"there is no platform {setting!r}", f"known are {', '.join(NAMES)}")
+        return [Candidate(named, "the setting platform=", surely=True)]
+    given = next((value for name, value in kernel.parse(cmdline) if name == IGNITION and value), "")
+    if given and (named := find(given)):
+        return [Candidate(named, f"the kernel argument {IGNITION}={given}", surely=True)]
+    found = [Candidate(platform, "SMBIOS") for platform in PLATFORMS if platform.is_here(smbios)]
+    names = [LABELS[label] for label in LABELS if label in labels]
+    if NOCLOUD_SERIAL in smbios.serial:
+        names.append("nocloud")
+    known = [platform for name in dict.fromkeys(names) if (platform := find(name))]
+    return found + [Candidate(platform, "the label of a drive") for platform in known
+                    if all(platform is not candidate.platform for candidate in found)]

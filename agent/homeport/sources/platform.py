@@ -1,0 +1,156 @@
+"""The `platform` source: the metadata of the cloud or provider that this machine is on, as a document.
+
+Knows in which order things are asked and how long; what a platform is and what its metadata mean is in
+`core/platforms/`, how one is asked in `sources/platforms/`.  The document that results is then checked,
+applied, proven and kept like any other.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from homeport.core.checks.reading import IPAddress, read_ip
+from homeport.core.facts import Facts
+from homeport.core.platforms import Situation, make
+from homeport.core.platforms.recognition import Candidate, recognise
+from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Way
+from homeport.core.yamlwrite import render_yaml
+from homeport.errors import NoAssignment, SourceError, Unconfigured, Unreachable
+from homeport.host.files import read_file
+from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
+from homeport.sources.platforms import drive, guestinfo, service
+from homeport.sources.reply import Reply
+
+if TYPE_CHECKING:
+    from homeport.settings import Settings
+
+NAME = "platform"
+LAST_TRY = 1.0  # seconds before the deadline: later there is no time for an answer
+DRIVE_WAIT = 5.0  # seconds in which a drive that belongs to the platform may still come
+NIC_WAIT = 15.0  # seconds for a NIC that the metadata have and the kernel has not, as nm-cloud-setup waits
+RESOLV_CONF = ("/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf")
+
+Session = service.Session | drive.Session | guestinfo.Session
+
+
+@dataclass(frozen=True)
+class Asker:
+    """What all attempts have in common."""
+
+    settings: Settings
+    root: str | os.PathLike[str]
+    deadline: float
+    floor: float
+    clock: Clock
+    progress: Callable[[str], None]
+
+    def left(self) -> float:
+        return self.deadline - self.clock.monotonic()
+
+    def session(self, way: Way) -> Session:
+        if isinstance(way, Service):
+            return service.Session(way, self.settings, self.clock, self.left, root=self.root, floor=self.floor)
+        if isinstance(way, Drive):
+            return drive.Session(way, self.root)
+        assert isinstance(way, Guestinfo)
+        return guestinfo.Session(way, self.left)
+
+
+def fetch(settings: Settings, facts: Facts, *, root: str | os.PathLike[str] = "/", deadline: float, floor: float = 0.0,
+          clock: Clock = SYSTEM_CLOCK, progress: Callable[[str], None] = lambda line: None) -> Reply:
+    """The document that the platform's metadata make, asked for until `deadline` (of `clock.monotonic`).
+
+    Raises Unconfigured on a machine that is on no platform known here, or whose platform has nothing for it;
+    NoAssignment if it has nothing although somebody said that this is the platform; another SourceError
+    if it can't be asked; DocumentError for metadata that can't be used.
+    """
+    asker = Asker(settings, root, deadline, floor, clock, progress)
+    found = recognise(settings.platform, facts.cmdline, facts.smbios, drive.labels(root))
+    missing = []
+    for candidate in found:
+        try:
+            files, session = ask(asker, candidate)
+        except NotThere as error:
+            missing.append(f"{candidate.platform.title} (by {candidate.reason}): no {error.path or 'metadata'}")
+            continue
+        return reply(asker, candidate, files, session, facts)
+    if not found:
+        raise Unconfigured("This machine is on no platform that is known here", "name it with platform=")
+    kind = NoAssignment if any(candidate.surely for candidate in found) else Unconfigured
+    raise kind(f"The platform has nothing for this machine: {'; '.join(missing)}")
+
+
+def ask(asker: Asker, candidate: Candidate) -> tuple[Files, Session | None]:
+    """What the first way gives that has metadata, in rounds of one attempt for each.
+
+    Raises NotThere if none has any, SourceError if one that may have some can't be asked.
+    """
+    if not candidate.platform.ways:
+        return {}, None
+    asker.progress(f"asking {candidate.platform.title}, known by {candidate.reason}")
+    sessions = [asker.session(way) for way in candidate.platform.ways]
+    drives_until = asker.clock.monotonic() + min(DRIVE_WAIT, asker.left() - LAST_TRY)
+    verdict: NotThere | SourceError = NotThere()
+    for delay in delays(asker.clock.chance):
+        silent: Unreachable | None = None
+        undecided = []
+        for session in sessions:
+            try:
+                return session.read(), session
+            except Unreachable as error:
+                silent = error
+                undecided.append(session)
+            except SourceError as error:
+                verdict = error
+            except NotThere as error:
+                verdict = verdict if isinstance(verdict, SourceError) else error
+                # udev may still be at work on a drive.
+                if isinstance(session, drive.Session) and asker.clock.monotonic() < drives_until:
+                    undecided.append(session)
+        sessions = undecided
+        if not sessions:
+            break
+        if silent is not None:
+            delay = max(delay, silent.retry_after or 0)
+            if delay + LAST_TRY > asker.left():
+                raise silent
+            asker.progress(f"{silent.message}; asking again in {delay:.1f} s")
+        asker.clock.sleep(delay)
+    raise verdict
+
+
+def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | None, facts: Facts) -> Reply:
+    """The document. Cards that the metadata have and the machine has not are waited for, a bounded time."""
+    from homeport.host import nics
+
+    platform, cards = candidate.platform, facts.nics
+    end = time.monotonic() + min(NIC_WAIT, asker.left())
+    while True:
+        made = make(platform, files, Situation(cards, asker.settings.policy_routing == "auto", servers(asker.root)))
+        if not made.absent or not nics.wait_for_change(end):
+            break
+        cards = nics.read_nics(Path(asker.root))
+    for note in made.notes:
+        asker.progress(f"{platform.title}: {note}")
+    return Reply(
+        render_yaml(made.tree).encode(), source=f"{NAME} {platform.name}", url=session.place if session else "",
+        content_type="application/yaml", over_network=isinstance(session, service.Session))
+
+
+def servers(root: str | os.PathLike[str]) -> tuple[IPAddress, ...]:
+    """The DNS servers that the machine has now; a local cache is none."""
+    for path in RESOLV_CONF:
+        try:
+            text = (read_file(root, path, 1 << 16) or b"").decode("ascii", "replace")
+        except OSError:
+            continue
+        words = [line.split() for line in text.splitlines() if line.startswith("nameserver")]
+        found = [read_ip(each[1]) for each in words if len(each) > 1]
+        if found:
+            return tuple(ip for ip in found if ip is not None and not ip.is_loopback)
+    return ()

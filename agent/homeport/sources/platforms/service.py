@@ -1,0 +1,121 @@
+"""Metadata services: one attempt at everything that a platform wants from one, with its headers and token.
+
+Strict: no proxy, no redirect, no older protocol without a token.  What has come stays when an attempt fails
+later on, so that the next one asks for the rest only.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from homeport.core.complaint import Complaint
+from homeport.core.platforms.shape import Files, Service, Want, gather
+from homeport.errors import DocumentError, RefusedBySource, SourceError, Unreachable
+from homeport.sources.address import shown
+from homeport.sources.patience import Clock, parse_retry_after
+from homeport.sources.reply import LARGEST
+
+if TYPE_CHECKING:
+    from homeport.settings import Settings
+    from homeport.sources.http import Answer
+    from homeport.sources.trust import Context
+
+LARGEST_TOKEN = 4096  # bytes
+OK, UNAUTHORIZED, NOT_FOUND = 200, 401, 404
+ASK_AGAIN = (408, 425, 429)
+REDIRECT = range(300, 400)
+
+
+class Session:
+    """A service while this machine asks it. `left` gives the seconds until the deadline of all of it."""
+
+    def __init__(self, service: Service, settings: Settings, clock: Clock, left: Callable[[], float], *,
+                 root: str | os.PathLike[str] = "/", floor: float = 0.0) -> None:
+        self.service = service
+        self.settings = settings
+        self.clock = clock
+        self.left = left
+        self.context = _context(service.base, settings, root, clock, floor)
+        self.token = ""
+        self.came: dict[str, bytes | None] = {}
+
+    @property
+    def place(self) -> str:
+        return self.service.base
+
+    def read(self) -> Files:
+        """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again)."""
+        return gather(self.service.wants, self._once)
+
+    def _once(self, want: Want) -> bytes | None:
+        if want.path not in self.came:
+            self.came[want.path] = self._get(want)
+        return self.came[want.path]
+
+    def _get(self, want: Want) -> bytes | None:
+        url = f"{self.service.base}/{want.path}" + (f"?{want.query}" if want.query else "")
+        headers = {**self._headers(), **(self.service.headers or {})}
+        if self.service.token:
+            headers[self.service.token.header] = self._token()
+        answer = self._exchange("GET", url, headers, LARGEST)
+        if answer.status == UNAUTHORIZED and self.service.token:
+            self.token = ""  # it has run out; the next attempt begins with another one
+            raise Unreachable(f"{shown(url)} does not take our token any more")
+        return None if answer.status == NOT_FOUND else _body(url, answer, self.clock)
+
+    def _token(self) -> str:
+        token = self.service.token
+        if token and not self.token:
+            url = f"{self.service.base}/{token.path}"
+            answer = self._exchange("PUT", url, {**self._headers(), **token.ask}, LARGEST_TOKEN)
+            text = _body(url, answer, self.clock).decode("ascii", "replace").strip()
+            if not text.isprintable() or not text.isascii() or not text:
+                raise SourceError(f"{shown(url)} gives no token that could be a header")
+            self.token = text
+        return self.token
+
+    def _headers(self) -> dict[str, str]:
+        from homeport.version import VERSION
+        return {"User-Agent": f"homeport/{VERSION}", "Accept": "*/*", "Accept-Encoding": "identity",
+                "Connection": "close"}
+
+    def _exchange(self, method: str, url: str, headers: dict[str, str], largest: int) -> Answer:
+        from homeport.sources import http
+        from homeport.sources.wire import AttemptFailed, Limits
+        settings, left = self.settings, self.left()
+        if left <= 0:
+            raise Unreachable(f"No answer from {shown(url)} before the deadline")
+        limits = Limits(settings.connect_timeout, settings.header_timeout, settings.body_timeout, in_all=left)
+        ask = http.put if method == "PUT" else http.get
+        try:
+            return ask(url, headers, limits=limits, context=self.context, largest=largest)
+        except AttemptFailed as failed:
+            raise Unreachable(f"No metadata from {shown(url)}: {failed.cause}", failed.hint) from None
+        except http.TooLarge:
+            raise DocumentError([Complaint("", f"the metadata at {shown(url)} are larger than {largest >> 10} KiB",
+                                           "a few KiB; is this the platform's own service?")]) from None
+
+
+def _body(url: str, answer: Answer, clock: Clock) -> bytes:
+    """What a service answered with; raises what any other status means."""
+    status = answer.status
+    if status == OK:
+        return answer.body
+    again = parse_retry_after(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""), clock.now())
+    if status in ASK_AGAIN or status >= 500:
+        raise Unreachable(f"No metadata from {shown(url)}: it says {status}", "", again)
+    if status in REDIRECT:
+        raise SourceError(f"{shown(url)} redirects, which a metadata service does not",
+                          "is this machine on that platform?")
+    raise RefusedBySource(f"{shown(url)} refuses ({status})",
+                          "is the metadata service switched on for this machine, and is it on that platform?")
+
+
+def _context(base: str, settings: Settings, root: str | os.PathLike[str], clock: Clock, floor: float) -> Context:
+    from homeport.sources.trust import Context, make_context
+    if base.startswith("https:"):
+        return make_context(settings.ca, root=root, now=clock.now(), floor=floor)
+    import ssl
+    return Context(ssl.PROTOCOL_TLS_CLIENT)  # never used; loading authorities would take 30 ms

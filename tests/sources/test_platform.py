@@ -1,0 +1,215 @@
+"""The platform source: from what a machine says of itself to a document, with the real edges."""
+
+from __future__ import annotations
+
+import lzma
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.sources.conftest import FakeClock
+from tests.sources.platforms.conftest import serve  # noqa: F401
+
+from homeport import sources
+from homeport.core import platforms
+from homeport.core.document import understand_document
+from homeport.core.facts import Facts, Nic, Smbios
+from homeport.core.identity import Identity
+from homeport.core.platforms import recognition
+from homeport.core.platforms.shape import Service
+from homeport.errors import DocumentError, NoAssignment, SourceError, Unconfigured, Unreachable
+from homeport.settings import Settings
+from homeport.sources import Reply, platform
+
+DRIVES = Path(__file__).parents[1] / "data" / "drives"
+ENS3 = Nic("ens3", 2, "00:00:5e:00:53:01", "00:00:5e:00:53:01")
+ENS4 = Nic("ens4", 3, "00:00:5e:00:53:02", "00:00:5e:00:53:02")
+ON_EC2 = Facts(smbios=Smbios(manufacturer="Amazon EC2"), nics=(ENS3, ENS4))
+NOWHERE = Facts(smbios=Smbios(manufacturer="QEMU"), nics=(ENS3, ENS4))
+LIMITS = {"connect_timeout": 0.5, "header_timeout": 0.5, "body_timeout": 0.5}
+
+
+class Asking:
+    """Asks all sources the way a boot does; `at` puts a platform's services on other addresses."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.root, self.fake, self.monkeypatch = root, FakeClock(), monkeypatch
+        self.lines: list[str] = []
+
+    def at(self, name: str, *bases: str) -> None:
+        found = platforms.find(name)
+        assert found is not None
+        services = [way for way in found.ways if isinstance(way, Service)]
+        others = [way for way in found.ways if not isinstance(way, Service)]
+        moved = replace(found, ways=(*others, *(replace(services[0], base=base) for base in bases)))
+        for module in (platforms, recognition):
+            self.monkeypatch.setattr(module, "PLATFORMS", tuple(
+                moved if each is found else each for each in platforms.PLATFORMS))
+
+    def __call__(self, facts: Facts, *, within: float = 120.0, **settings: Any) -> Reply:
+        return sources.fetch(Settings({**LIMITS, **settings}), Identity(), deadline=self.fake.time + within,
+                             root=self.root, clock=self.fake.clock, progress=self.lines.append, facts=facts)
+
+
+@pytest.fixture
+def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
+    monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
+    monkeypatch.setattr(platform, "NIC_WAIT", 0.0)
+    return Asking(tmp_path, monkeypatch)
+
+
+def plug_in(root: Path, image: str, label: str) -> None:
+    (root / "dev/disk/by-label").mkdir(parents=True, exist_ok=True)
+    (root / "dev/disk/by-label" / label).write_bytes(lzma.decompress((DRIVES / f"{image}.xz").read_bytes()))
+
+
+EC2 = "aws-two-nics-three-addresses"
+
+
+def test_a_cloud_that_smbios_tells_of(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    service = serve(EC2)
+    ask.at("aws", service.url)
+    reply = ask(ON_EC2)
+    assert (reply.source, reply.url, reply.over_network) == ("platform aws", service.url, True)
+    assignment = understand_document(reply.data)
+    assert [entry["name"] for entry in assignment.config["interfaces"]] == ["nic0", "nic1"]
+    assert ask(ON_EC2).data == reply.data  # nothing changed, nothing to apply
+
+
+def test_nobody_is_asked_on_a_machine_that_is_nowhere(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    service = serve(EC2)
+    ask.at("aws", service.url)
+    with pytest.raises(Unconfigured):
+        ask(NOWHERE)
+    assert service.requests == []
+
+
+def test_a_platform_by_name(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    ask.at("aws", serve(EC2).url)
+    assert ask(NOWHERE, platform="aws").source == "platform aws"
+    argument = replace(NOWHERE, cmdline="quiet ignition.platform.id=aws")
+    assert ask(argument).source == "platform aws"
+    with pytest.raises(Unconfigured):
+        ask(argument, platform="off")
+    with pytest.raises(Unconfigured):
+        ask(ON_EC2, sources=("file", "url"))
+
+
+def test_another_source_that_is_silent_does_not_let_the_cloud_in(
+        ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    """Or machines would change their networks because a server is away."""
+    service = serve(EC2)
+    ask.at("aws", service.url)
+    with pytest.raises(Unreachable):
+        ask(ON_EC2, config=("http://127.0.0.1:9/a",), within=1.0)
+    assert service.requests == []
+    assert ask(ON_EC2, config=("http://127.0.0.1:9/a",), platform="aws", within=3.0).source == "platform aws"
+
+
+def test_a_service_that_comes_late(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    """As while the bootstrap DHCP still runs: it is asked again, with the pauses of every source."""
+    service = serve(EC2)
+    refusals = iter([(503, {}), (503, {}), (503, {"Retry-After": "3"})])
+    service.before = lambda path: next(refusals, None)
+    ask.at("aws", service.url)
+    ask(ON_EC2)
+    assert ask.fake.slept == [0.25, 0.5, 3.0]
+    assert sum("asking again" in line for line in ask.lines) == 3
+
+
+def test_a_service_that_never_comes(ask: Asking) -> None:
+    ask.at("aws", "http://127.0.0.1:9")
+    with pytest.raises(Unreachable, match=r"No metadata from http://127\.0\.0\.1:9/latest/api/token"):
+        ask(ON_EC2, within=20.0)
+    assert sum(ask.fake.slept) <= 20.0
+
+
+def test_one_of_two_addresses_is_enough(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    """Scaleway has one for IPv4 and one for IPv6, and a machine may have either."""
+    service = serve("scaleway-flexible")
+    ask.at("scaleway", "http://127.0.0.1:9", service.url)
+    reply = ask(replace(NOWHERE, smbios=Smbios(manufacturer="Scaleway")))
+    assert reply.url == service.url and ask.fake.slept == []
+
+
+def test_a_drive(ask: Asking) -> None:
+    plug_in(ask.root, "proxmox-rock-ridge.iso", "cidata")
+    reply = ask(NOWHERE)
+    assert (reply.source, reply.url, reply.over_network) == (
+        "platform nocloud", "/dev/disk/by-label/cidata", False)
+    assert ask(replace(NOWHERE, cmdline="ignition.platform.id=proxmoxve")).source == "platform proxmoxve"
+
+
+def test_a_drive_wins_over_the_service(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    service = serve("openstack-bond-vlan-dhcpv6")
+    ask.at("openstack", service.url)
+    facts = Facts(smbios=Smbios(product="OpenStack Nova"), nics=(ENS3, ENS4, Nic("ens5", 4, "00:00:5e:00:53:03")))
+    assert ask(facts).over_network
+    asked = len(service.requests)
+    plug_in(ask.root, "kubevirt.iso", "config-2")
+    assert not ask(facts).over_network
+    assert len(service.requests) == asked
+
+
+def test_no_drive_is_nothing_unusual(ask: Asking) -> None:
+    """It is waited for a little where the platform has no other way, and then DHCP stays."""
+    with pytest.raises(Unconfigured):
+        ask(replace(NOWHERE, smbios=Smbios(manufacturer="KubeVirt")))
+    assert 4.0 < sum(ask.fake.slept) < 11.0
+    with pytest.raises(NoAssignment, match="no drive labelled cidata") as caught:
+        ask(NOWHERE, platform="proxmoxve")
+    assert not isinstance(caught.value, Unconfigured)
+
+
+def test_firmware_may_be_of_a_hypervisor_that_has_nothing_and_a_drive_has(ask: Asking) -> None:
+    plug_in(ask.root, "proxmox-rock-ridge.iso", "cidata")
+    assert ask(replace(NOWHERE, smbios=Smbios(manufacturer="VMware, Inc."))).source == "platform nocloud"
+
+
+def test_a_platform_without_networks_in_its_metadata(ask: Asking) -> None:
+    reply = ask(replace(NOWHERE, smbios=Smbios(product="Exoscale Compute Platform")))
+    assert understand_document(reply.data).configurator == "none"
+    assert not reply.over_network
+
+
+def test_metadata_that_cannot_be_used_are_a_document_that_cannot(
+        ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    ask.at("digitalocean", serve("digitalocean-faults").url)
+    with pytest.raises(DocumentError) as caught:
+        ask(NOWHERE, platform="digitalocean")
+    assert len(caught.value.complaints) == 3
+
+
+def test_a_nic_that_is_not_here(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    ask.at("aws", serve(EC2).url)
+    reply = ask(replace(ON_EC2, nics=(ENS3,)))
+    assert [entry["mac-address"] for entry in understand_document(reply.data).config["interfaces"]] == [
+        ENS3.mac.upper()]
+    assert any("no card has MAC 00:00:5e:00:53:02" in line for line in ask.lines)
+
+
+def test_policy_routing_off(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    ask.at("aws", serve(EC2).url)
+    assert "route-rules" in understand_document(ask(ON_EC2).data).config
+    assert "route-rules" not in understand_document(ask(ON_EC2, policy_routing="off").data).config
+
+
+@pytest.mark.parametrize(("text", "servers"), [
+    ("search a\nnameserver 192.0.2.53\nnameserver 2001:db8::53 # x\n", ["192.0.2.53", "2001:db8::53"]),
+    ("nameserver 127.0.0.53\n", []),
+    ("nameserver\nnameserver fe80::1%eth0\nnameserver x\n", []),
+    ("", []),
+])
+def test_servers_in_use(tmp_path: Path, text: str, servers: list[str]) -> None:
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/resolv.conf").write_text(text)
+    assert [str(server) for server in platform.servers(tmp_path)] == servers
+
+
+def test_a_drive_that_cannot_be_read_outweighs_none(ask: Asking) -> None:
+    (ask.root / "dev/disk/by-label/cidata").mkdir(parents=True)
+    with pytest.raises(SourceError, match="Cannot read the drive") as caught:
+        ask(NOWHERE)
+    assert not isinstance(caught.value, NoAssignment)
