@@ -1,0 +1,1 @@
+"""The server on the network: its door, its two protocols, its limits."""

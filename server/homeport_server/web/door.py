@@ -1,0 +1,167 @@
+"""The door: listening sockets, TLS, and how many may stand in it.
+
+A connection has a short time to show what it wants; until then it is a stranger. When there is no room, the stranger
+who has stood there for longest goes: hundreds of idle connections cost a bounded amount of memory and keep nobody
+out. Knows nothing of HTTP; aiohttp's protocol does the rest.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+MOST_CONNECTIONS = 1_024
+STRANGER_SECONDS = 10.0
+SWEEP_SECONDS = 0.5
+BACKLOG = 1_024
+
+
+@dataclass(eq=False)
+class Visitor:
+    """A connection. `stranger` until somebody has called `Door.welcome` for it."""
+
+    peer: str
+    since: float
+    socket: socket.socket
+    transport: asyncio.Transport | None = None
+    stranger: bool = True
+
+    @property
+    def gone(self) -> bool:
+        return self.transport is not None and self.transport.is_closing()
+
+    def throw_out(self) -> None:
+        if self.transport is not None:
+            # One with TLS that has ended meanwhile has nothing to abort any more.
+            with contextlib.suppress(AttributeError):
+                self.transport.abort()
+        else:
+            self.socket.close()
+
+
+class Door:
+    """Accepts connections and hands them to protocols made by `make_protocol`."""
+
+    def __init__(self, make_protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None,
+                 most: int = MOST_CONNECTIONS) -> None:
+        self.make_protocol = make_protocol
+        self.tls = tls  # may be replaced at any time, for those who come then
+        self.most = most
+        self.visitors: dict[Visitor, None] = {}  # in the order of their coming
+        self._by_transport: dict[asyncio.BaseTransport, Visitor] = {}
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._sockets: list[socket.socket] = []
+        self._crowded = -1e9
+
+    def open(self, address: str, port: int) -> tuple[str, int]:
+        """Listen; gives address and port. Raises OSError."""
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        listener = socket.create_server((address, port), family=family, backlog=BACKLOG,
+                                        dualstack_ipv6=family == socket.AF_INET6 and address == "::")
+        listener.setblocking(False)
+        self._sockets.append(listener)
+        self._start(self._accept(listener))
+        if len(self._sockets) == 1:
+            self._start(self._sweep())
+        host, bound = listener.getsockname()[:2]
+        return str(host), int(bound)
+
+    def close(self) -> None:
+        """Let nobody in any more."""
+        for task in self._tasks:
+            task.cancel()
+        for listener in self._sockets:
+            listener.close()
+
+    def welcome(self, transport: asyncio.BaseTransport | None) -> None:
+        """This one has shown what it wants."""
+        visitor = self._by_transport.get(transport) if transport is not None else None
+        if visitor is not None:
+            visitor.stranger = False
+
+    def _start(self, work: object) -> None:
+        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _accept(self, listener: socket.socket) -> None:
+        loop = asyncio.get_running_loop()
+        while True:
+            try:
+                connection, peer = await loop.sock_accept(listener)
+            except OSError as error:
+                # No file descriptors left, or the peer has gone already: both pass.
+                log.warning("Cannot accept a connection: %s; going on", error.strerror)
+                await asyncio.sleep(0.1)
+                continue
+            visitor = Visitor(str(peer[0]), loop.time(), connection)
+            if not self._make_room():
+                connection.close()
+                continue
+            self.visitors[visitor] = None
+            self._start(self._let_in(visitor))
+
+    async def _let_in(self, visitor: Visitor) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            visitor.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            visitor.transport, _ = await loop.connect_accepted_socket(
+                self.make_protocol, visitor.socket, ssl=self.tls,
+                ssl_handshake_timeout=STRANGER_SECONDS if self.tls else None)
+            self._by_transport[visitor.transport] = visitor
+        except (TimeoutError, OSError, ValueError) as error:
+            # A port scanner, a machine without our CA: the machine's side says more than we can.
+            log.debug("%s: no TLS: %s", visitor.peer, error)
+            self.visitors.pop(visitor, None)
+            with contextlib.suppress(OSError):
+                visitor.socket.close()
+
+    def _make_room(self) -> bool:
+        """Room for one more, at the cost of the oldest stranger if it must be."""
+        if len(self.visitors) < self.most:
+            return True
+        self._forget_gone()
+        if len(self.visitors) < self.most:
+            return True
+        now = asyncio.get_running_loop().time()
+        if now - self._crowded > 10:
+            log.warning("%d connections are open: closing those that have not asked for anything", len(self.visitors))
+            self._crowded = now
+        stranger = next((visitor for visitor in self.visitors if visitor.stranger), None)
+        if stranger is None:
+            return False
+        self._throw_out(stranger)
+        return True
+
+    async def _sweep(self) -> None:
+        """Every now and then: forget who has gone, throw out who only stands there."""
+        while True:
+            await asyncio.sleep(SWEEP_SECONDS)
+            self._forget_gone()
+            latest = asyncio.get_running_loop().time() - STRANGER_SECONDS
+            idle = [visitor for visitor in self.visitors if visitor.stranger and visitor.since < latest]
+            for visitor in idle:
+                self._throw_out(visitor)
+            if idle:
+                log.info("closed %d connections that asked for nothing in %g s (%s)", len(idle), STRANGER_SECONDS,
+                         ", ".join(sorted({visitor.peer for visitor in idle})[:5]))
+
+    def _forget_gone(self) -> None:
+        for visitor in [visitor for visitor in self.visitors if visitor.gone]:
+            self._forget(visitor)
+
+    def _throw_out(self, visitor: Visitor) -> None:
+        visitor.throw_out()
+        self._forget(visitor)
+
+    def _forget(self, visitor: Visitor) -> None:
+        self.visitors.pop(visitor, None)
+        if visitor.transport is not None:
+            self._by_transport.pop(visitor.transport, None)
