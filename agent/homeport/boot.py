@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from homeport import fallback, persist, steps
+from homeport import fallback, steps
 from homeport.core.document import Assignment
 from homeport.core.facts import Mode
 from homeport.core.plan import Plan
@@ -55,7 +55,7 @@ def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
     if machine.dry_run:
         return
     put_in_force(machine, plan, reply)
-    persist.persist(machine, plan, reply)
+    steps.persist(machine, plan, reply)
 
 
 def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
@@ -66,7 +66,7 @@ def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
         steps.apply(machine, transaction)
         steps.compare(machine, transaction)
         steps.prove(machine, plan, reply)
-        persist.check(machine, plan)
+        steps.check_keyfiles(machine, plan)
     machine.report.changed = True
 
 

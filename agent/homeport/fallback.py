@@ -110,11 +110,31 @@ def set_aside(machine: Machine) -> None:
             paths.append(f"{profiles.RUN_FOLDER}{os.path.basename(profile.filename)}")
             write_atomic("/", paths[-1], quiet.render().encode())
         manager.load(paths)
-        uuids = {profile.uuid for profile in ours}
-        for active in manager.active_profiles():
-            if active.uuid in uuids:
-                manager.deactivate(active.path)
+        give_way(machine, {profile.uuid for profile in ours})
         notes.append(", ".join(profile.id for profile in ours))
+
+
+def give_way(machine: Machine, uuids: set[str]) -> None:
+    """Take these profiles down; a card goes straight to the bootstrap profile.
+
+    To deactivate a card's profile would also tell NetworkManager to leave the card alone from now on.
+    """
+    manager = machine.manager
+    bootstrap, cards = profiles.bootstrap(manager), ethernet_cards(machine)
+    for active in manager.active_profiles():
+        if active.uuid not in uuids:
+            continue
+        card = next((name for name in active.interfaces if name in cards), None)
+        if card and bootstrap:
+            manager.activate(bootstrap.uuid, card)
+        else:
+            manager.deactivate(active.path)
+
+
+def ethernet_cards(machine: Machine) -> set[str]:
+    """The interfaces that can ask for a lease: cards; in a container, which has none, its ends of cables."""
+    return {nic.name for nic in machine.facts.nics if not nic.virtual} or {
+        device.interface for device in machine.manager.devices() if device.type in ETHERNET}
 
 
 def start_dhcp(machine: Machine) -> str:
@@ -124,10 +144,9 @@ def start_dhcp(machine: Machine) -> str:
     if profile is None:
         raise ApplyError("there is no bootstrap profile",
                          "install /usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection")
-    physical = {nic.name for nic in machine.facts.nics if not nic.virtual} or {
-        device.interface for device in manager.devices() if device.type in ETHERNET}
+    cards = ethernet_cards(machine)
     for device in manager.devices():
-        if device.interface in physical and device.managed and not device.profile:
+        if device.interface in cards and device.managed and not device.profile:
             try:
                 manager.activate(profile.uuid, device.interface)
             except HomeportError as error:
@@ -141,7 +160,7 @@ def start_dhcp(machine: Machine) -> str:
 def wait_for_address(machine: Machine) -> str:
     end = time.monotonic() + DHCP_WAIT
     while True:
-        up = [device for device in machine.manager.devices() if profiles.usable(device)]
+        up = [device for device in machine.manager.devices() if device.activated and profiles.usable(device)]
         if up:
             return ", ".join(f"{device.interface} {' '.join(device.addresses)}" for device in up)
         if time.monotonic() > end:

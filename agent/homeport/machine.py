@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from homeport.core.facts import Facts, Stage
 from homeport.core.identity import Identity
@@ -17,6 +17,7 @@ from homeport.report import Report
 from homeport.settings import Settings
 
 if TYPE_CHECKING:
+    from homeport.host.ahead import Ahead
     from homeport.host.networkmanager import Manager
 
 
@@ -33,6 +34,8 @@ class Machine:
     identity: Identity | None = None
     started: float = field(default_factory=time.monotonic)
     dry_run: bool = False
+    current: Ahead[dict[str, Any]] | None = None
+    free_interfaces: frozenset[str] = frozenset()
     _manager: Manager | None = None
 
     @property

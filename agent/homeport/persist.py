@@ -15,7 +15,7 @@ import uuid
 from collections.abc import Mapping
 from dataclasses import replace
 
-from homeport import fastpath, steps
+from homeport import fastpath
 from homeport.core.keyfile import Keyfile, add_dns, own_profiles
 from homeport.core.plan import Plan
 from homeport.errors import ApplyError, PersistError
@@ -28,18 +28,6 @@ from homeport.settings import DROP_INS, FILES
 from homeport.sources import Reply
 
 log = logging.getLogger(__name__)
-
-
-def persist(machine: Machine, plan: Plan, reply: Reply) -> None:
-    """11. Raises PersistError: in force, but it will not survive a reboot."""
-    with machine.report.step("persist") as notes:
-        try:
-            notes.append(write_all(machine, plan, reply))
-        except OSError as error:
-            raise PersistError(
-                f"in force, but cannot be kept: {error.filename or 'disk'}: {error.strerror}",
-                "after a reboot this machine has its former network; make the file system writable") from error
-        machine.report.persisted = True
 
 
 def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
@@ -103,12 +91,6 @@ def owned(machine: Machine, interface: str, keyfile: Keyfile, uuid: str) -> Owne
     text = keyfile.render().encode()
     return OwnedFile(path=keyfiles.path_of(interface, machine.root), sha256=hashlib.sha256(text).hexdigest(), uuid=uuid,
                      interface=interface)
-
-
-def check(machine: Machine, plan: Plan) -> None:
-    """10. That what is about to be committed can also be kept. Raises ApplyError."""
-    with machine.report.step("keyfiles"):
-        verdict(machine, our_keyfiles(machine, plan))
 
 
 def verdict(machine: Machine, ours: Mapping[str, tuple[str, Keyfile]]) -> None:
@@ -210,7 +192,7 @@ def unchanged_status(machine: Machine, files: tuple[OwnedFile, ...]) -> str:
     status = machine.report.as_json() | {
         "rung": "assigned", "reason": "unchanged since the last boot", "hint": "", "exit": 0, "result": "ok",
         "fetched": False, "changed": False, "persisted": True, "fallen": [], "complaints": [], "proof": [], "plan": [],
-        "keyfiles": [f"/{file.path}" for file in files], "addresses": steps.addresses_now(machine),
+        "keyfiles": [f"/{file.path}" for file in files], "addresses": profiles.addresses_now(machine.manager),
         "steps": [{"name": "fast path", "seconds": 0.0, "note": "nothing has changed"}], "boot_id": "",
         "started": fastpath.STARTED, "finished": fastpath.FINISHED}
     return json.dumps(status).replace(f'"{fastpath.STARTED}"', fastpath.STARTED).replace(

@@ -10,9 +10,11 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from homeport import sources
 from homeport.core import document, identity
@@ -25,13 +27,17 @@ from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.core.proof import Target
 from homeport.core.schema import is_policy
-from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending
-from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles, proof
+from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError
+from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles
+from homeport.host.ahead import Ahead
 from homeport.host.store import Manifest
 from homeport.machine import Machine
 from homeport.sources import Reply
 from homeport.sources.patience import SYSTEM_CLOCK, delays
 from homeport.transaction import Transaction
+
+if TYPE_CHECKING:
+    from homeport.host.proof import Evidence
 
 log = logging.getLogger(__name__)
 
@@ -75,6 +81,7 @@ def fetch(machine: Machine) -> Reply:
     settings, report = machine.settings, machine.report
     known = machine.store.read_manifest() if machine.store.read_assigned() else Manifest()
     with report.step("fetch") as notes:
+        machine.current = machine.current or Ahead(nmstatectl.show)
         reply = sources.fetch(
             settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
             deadline=machine.started + fetch_limit(machine), floor=max(known.proven_at, installed_at()),
@@ -168,11 +175,20 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
         plan = Plan(
             assignment=assignment, desired=resolved.config, names=resolved.names, nics=resolved.nics,
-            changes=tuple(differences(resolved.config, nmstatectl.show(), thorough=True)),
+            changes=tuple(differences(resolved.config, current_state(machine), thorough=True)),
             foreign=ownership.foreign, override=ownership.strangers)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
+
+
+def current_state(machine: Machine) -> dict[str, Any]:
+    """The current state: as it was looked at during the fetch, if that worked; a new look otherwise."""
+    ahead, machine.current = machine.current, None
+    if ahead is not None:
+        with suppress(HomeportError):  # NetworkManager was not there yet
+            return ahead.result()
+    return nmstatectl.show()
 
 
 def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
@@ -202,7 +218,22 @@ def apply(machine: Machine, transaction: Transaction) -> None:
     """8. The desired state, in memory, under a checkpoint."""
     with machine.report.step("apply"):
         log.info("applying revision %s", machine.report.revision)
+        # While nmstatectl works: what comes after is read from disk, and other hosts are asked for our addresses.
+        ahead = Ahead(lambda: import_module("homeport.persist"))
+        free = Ahead(lambda: free_addresses(transaction.plan.desired))
         transaction.apply()
+        ahead.result()
+        machine.free_interfaces = free.result()
+
+
+def free_addresses(desired: Mapping[str, Any]) -> frozenset[str]:
+    """The interfaces whose addresses nobody else has; those of which that cannot be said now are not among them."""
+    from homeport.host import proof
+    try:
+        return proof.probe_addresses(desired)
+    except OSError as error:  # an interface that goes away meanwhile
+        log.debug("not probed ahead: %s", error)
+        return frozenset()
 
 
 def compare(machine: Machine, transaction: Transaction) -> None:
@@ -210,16 +241,19 @@ def compare(machine: Machine, transaction: Transaction) -> None:
 
     Raises ProofError or ApplyError.
     """
+    from homeport.host import proof
     with machine.report.step("compare") as notes:
         machine.report.proof = []
         with recorded(machine, notes) as evidence:
             evidence += proof.prove_addresses(
-                transaction.plan.desired, deadline=time.monotonic() + machine.settings.proof_timeout)
+                transaction.plan.desired, deadline=time.monotonic() + machine.settings.proof_timeout,
+                free=machine.free_interfaces)
         transaction.settle()
 
 
 def prove(machine: Machine, plan: Plan, reply: Reply) -> None:
     """9b. What must be reachable is reached, through the new configuration. Raises ProofError."""
+    from homeport.host import proof
     with machine.report.step("prove") as notes:
         targets: Sequence[Target] = plan.assignment.proof or ()
         with recorded(machine, notes) as evidence:
@@ -230,13 +264,14 @@ def prove(machine: Machine, plan: Plan, reply: Reply) -> None:
 
 
 @contextmanager
-def recorded(machine: Machine, notes: list[str]) -> Iterator[list[proof.Evidence]]:
+def recorded(machine: Machine, notes: list[str]) -> Iterator[list[Evidence]]:
     """Put the evidence into the report, also that of a proof that failed."""
-    evidence: list[proof.Evidence] = []
+    from homeport.host.proof import ProofFailed
+    evidence: list[Evidence] = []
     try:
         yield evidence
         notes += map(str, evidence)
-    except proof.ProofFailed as error:
+    except ProofFailed as error:
         evidence += error.evidence
         raise
     finally:
@@ -246,6 +281,26 @@ def recorded(machine: Machine, notes: list[str]) -> Iterator[list[proof.Evidence
 def source_to_reach(machine: Machine, reply: Reply) -> str:
     """What the source is reached by: the proxy if there is one, "" if the source needs no network."""
     return (machine.settings.proxy or reply.target) if reply.over_network else ""
+
+
+def check_keyfiles(machine: Machine, plan: Plan) -> None:
+    """10. That what is about to be committed can also be kept. Raises ApplyError."""
+    from homeport.persist import our_keyfiles, verdict
+    with machine.report.step("keyfiles"):
+        verdict(machine, our_keyfiles(machine, plan))
+
+
+def persist(machine: Machine, plan: Plan, reply: Reply) -> None:
+    """11. Raises PersistError: in force, but it will not survive a reboot."""
+    from homeport.persist import write_all
+    with machine.report.step("persist") as notes:
+        try:
+            notes.append(write_all(machine, plan, reply))
+        except OSError as error:
+            raise PersistError(
+                f"in force, but cannot be kept: {error.filename or 'disk'}: {error.strerror}",
+                "after a reboot this machine has its former network; make the file system writable") from error
+        machine.report.persisted = True
 
 
 def report(machine: Machine) -> None:
@@ -268,15 +323,10 @@ def report(machine: Machine) -> None:
 def look_round(machine: Machine) -> None:
     """The addresses and keyfiles as they are now, for whoever reads the status."""
     try:
-        machine.report.addresses = addresses_now(machine)
+        machine.report.addresses = profiles.addresses_now(machine.manager)
     except HomeportError as error:
         log.debug("cannot list addresses: %s", error)
     machine.report.keyfiles = [f"/{file.path}" for file in machine.store.read_manifest().keyfiles]
-
-
-def addresses_now(machine: Machine) -> list[str]:
-    return [f"{device.interface} {address}" for device in machine.manager.devices() if device.interface != "lo"
-            for address in device.addresses]
 
 
 def tell_server(machine: Machine) -> None:

@@ -16,7 +16,7 @@ import pytest
 
 from homeport.core.proof import Target
 from homeport.errors import ProofError
-from homeport.host.proof import Evidence, ProofFailed, dns, kernel, prove, prove_addresses
+from homeport.host.proof import Evidence, ProofFailed, dns, kernel, probe_addresses, prove, prove_addresses
 from homeport.host.proof.wanted import Gateway, Static, read_wanted
 from homeport.host.proof.ways import find_way
 from namespaces import NetworkNamespace, wait_until
@@ -39,6 +39,9 @@ class Lab:
         state = desired or document()
         return self.here.call(
             lambda: prove(targets, desired=state, deadline=time.monotonic() + seconds, **options))
+
+    def probe(self, desired: dict[str, Any]) -> frozenset[str]:
+        return self.here.call(lambda: probe_addresses(desired))
 
     def failing(self, *targets: Target, **options: Any) -> ProofFailed:
         with pytest.raises(ProofFailed) as caught:
@@ -268,6 +271,15 @@ def test_an_address_that_another_host_holds(lab: Lab) -> None:
     assert "another host holds it" in str(lab.failing(Target("none"), seconds=10))
 
 
+def test_probed_ahead(lab: Lab) -> None:
+    """Free before the apply is free after it; what is taken, or not there yet, is asked again."""
+    desired = document(MINE, "", GATEWAY)
+    assert lab.probe(desired) == {"nic0"}
+    assert lab.probe(document(MINE, "", GATEWAY, nic="nic7")) == set()
+    lab.there.ip("addr", "add", f"{MINE}/24", "dev", "gw0")
+    assert lab.probe(desired) == set()
+
+
 def test_the_machines_own_other_nic_is_not_another_host(lab: Lab) -> None:
     """Two NICs on one LAN: Linux answers ARP for every address of the machine on both."""
     lab.there.ip("link", "add", "lan", "type", "bridge", "forward_delay", "0")
@@ -440,6 +452,26 @@ def test_http(lab: Lab, reply: bytes, ok: bool, words: str) -> None:
     assert evidence.ok is ok
     assert words in evidence.detail
     assert evidence.target == f"http http://{FAR}/health"
+
+
+def test_an_answer_that_never_ends(lab: Lab) -> None:
+    """A byte now and then resets the limit of a socket each time; the proof ends all the same."""
+    listener = lab.there.listen(FAR, 80)
+    lab.sockets.append(listener)
+
+    def drip() -> None:
+        with contextlib.suppress(OSError):
+            peer, _ = listener.accept()
+            peer.sendall(b"HTTP/1.1 200 OK\r\nX-A: ")
+            while True:
+                peer.sendall(b"a")
+                time.sleep(0.1)
+
+    threading.Thread(target=drip, daemon=True).start()
+    started = time.monotonic()
+    evidence = lab.failing(Target("http", f"http://{FAR}/?key=secret"), addresses_proven=True).evidence[-1]
+    assert time.monotonic() - started < 5
+    assert (evidence.target, evidence.detail) == (f"http http://{FAR}/", "its answer was not complete in time")
 
 
 def test_https_to_something_else(lab: Lab) -> None:

@@ -64,6 +64,12 @@ def usable(device: Device) -> bool:
         not address.startswith(LOCAL) for address in device.addresses)
 
 
+def addresses_now(manager: Manager) -> list[str]:
+    """"interface address/prefix" of everything but the loopback."""
+    return [f"{device.interface} {address}" for device in manager.devices() if device.interface != "lo"
+            for address in device.addresses]
+
+
 def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str],
                   before: Iterable[str]) -> list[Profile]:
     """The profiles that make up what is in force for the `wanted` interfaces.

@@ -11,17 +11,39 @@ import http.client
 import logging
 import os
 import ssl
+import sys
+import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-import requests
+
+@contextmanager
+def without_guessers() -> Iterator[None]:
+    """Let `requests` be imported without its guessers of text encodings: documents are bytes to us.
+
+    It says in its own code that it can do without either (requests/compat.py), and warns; they are a fifth
+    of its import time.
+    """
+    hidden = {name: None for name in ("chardet", "charset_normalizer") if name not in sys.modules}
+    sys.modules.update(hidden)  # type: ignore[arg-type]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
+    for name in hidden:
+        sys.modules.pop(name, None)
+
+
+with without_guessers():
+    import requests
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
 from urllib3.exceptions import HTTPError, IncompleteRead
 
+from homeport.core.showing import printable
 from homeport.sources import wire
 from homeport.sources.wire import AttemptFailed, Limits
 
@@ -86,7 +108,8 @@ def _ask(method: str, url: str, headers: Mapping[str, str], *, limits: Limits, c
             wanted = largest and response.status_code == requests.codes.ok
             body = _read(response, largest) if wanted else b""
             return Answer(response.status_code, response.headers, body)
-        except (requests.RequestException, HTTPError, OSError) as error:
+        # ValueError: a Location that is not UTF-8, which `requests` looks at although nobody follows it.
+        except (requests.RequestException, HTTPError, OSError, ValueError) as error:
             failed = _explain(error)
     raise failed  # outside of the handler: what it caught may hold the URL
 
@@ -95,7 +118,7 @@ def _read(response: requests.Response, largest: int) -> bytes:
     """The body, never more than `largest` bytes of it in memory."""
     coding = response.headers.get("Content-Encoding", "identity").strip().lower()
     if coding not in ("", "identity"):
-        raise AttemptFailed(f"the answer is compressed ({coding[:20]}), although we do not accept that",
+        raise AttemptFailed(f"the answer is compressed ({printable(coding, 20)}), although we do not accept that",
                             "turn compression off for this file", final=True)
     announced = response.headers.get("Content-Length", "")
     length = int(announced) if announced.isascii() and announced.isdigit() else None
@@ -120,7 +143,7 @@ def _explain(error: BaseException) -> AttemptFailed:
         if isinstance(cause, IncompleteRead | http.client.IncompleteRead):
             return AttemptFailed("the connection broke in the middle of the document")
         if isinstance(cause, OSError) and str(cause).startswith(TUNNEL):
-            return AttemptFailed(f"the proxy refuses: {str(cause).removeprefix(TUNNEL)[:40]}",
+            return AttemptFailed(f"the proxy refuses: {printable(str(cause).removeprefix(TUNNEL), 40)}",
                                  "check proxy= and what the proxy allows")
         if isinstance(cause, OSError) and cause.errno and not isinstance(cause, ssl.SSLError):
             return AttemptFailed(os.strerror(cause.errno).lower())

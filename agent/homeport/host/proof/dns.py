@@ -96,10 +96,7 @@ def _over_tcp(question: bytes, server: str, way: Way, until: float) -> bytes:
         file.connect(endpoint(server, 53, way))
         file.sendall(struct.pack("!H", len(question)) + question)
         with file.makefile("rb") as stream:
-            answer = stream.read(int.from_bytes(stream.read(2), "big"))
-    if len(answer) < 12:
-        raise ValueError("answers with less than a header")
-    return answer
+            return stream.read(int.from_bytes(stream.read(2), "big"))
 
 
 def make_query(name: str, kind: int, number: int) -> bytes:
@@ -113,6 +110,8 @@ def make_query(name: str, kind: int, number: int) -> bytes:
 
 def parse_answer(answer: bytes, kind: int, server: str = "the server") -> list[str]:
     """The addresses in an answer, however many aliases lead there. Raises NoSuchName, ValueError."""
+    if len(answer) < 12:
+        raise ValueError("answers with less than a header")
     flags, questions, answers = struct.unpack_from("!2xHHH", answer)
     code = flags & 0xF
     if code == 3:

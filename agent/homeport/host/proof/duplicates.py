@@ -23,11 +23,24 @@ _NO_CABLE = "no cable, or the other end is down"
 _ABSENT = "another host may hold it, or the interface is not up; see `journalctl -u NetworkManager`"
 
 
-def check_addresses(wanted: Wanted, deadline: float) -> list[Evidence]:
-    """One row for each interface that must have an address, as soon as all is decided, or at `deadline`."""
+def probe(wanted: Wanted) -> frozenset[str]:
+    """The interfaces whose static IPv4 addresses nobody else claims, among those that have carrier now.
+
+    What is claimed is not among them: it is asked again when the address is in force, by `check_addresses`.
+    """
+    network = read_network()
+    ready = _ready({item.interface for item in wanted.static}, set(), network)
+    return frozenset(name for name in ready if not _conflicts(name, wanted.static, network))
+
+
+def check_addresses(wanted: Wanted, deadline: float, probed_before: Iterable[str] = ()) -> list[Evidence]:
+    """One row for each interface that must have an address, as soon as all is decided, or at `deadline`.
+
+    Those in `probed_before` (see `probe`) are not probed again.
+    """
     started = time.monotonic()
     names = list(dict.fromkeys([item.interface for item in wanted.static] + list(wanted.dynamic)))
-    probed: set[str] = set()
+    probed = set(probed_before)
     conflicts: dict[str, str] = {}
     while True:
         network = read_network()

@@ -107,12 +107,17 @@ def prove_tcp(host: str, port: int, scene: Scene, target: str = "") -> Evidence:
 def prove_http(url: str, scene: Scene) -> Evidence:
     """An answer below 400, under a certificate that holds if the URL is https; redirects are not followed."""
     parts = urlsplit(url)
-    shown = f"http {parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"  # the query may be a token
 
     def attempt(ip: str, way: Way, until: float) -> str:
         return get(parts, ip, way, until, scene.ca_files)
 
-    return _reach(shown, parts.hostname or "", scene, attempt)
+    return _reach(f"http {shown_url(url)}", parts.hostname or "", scene, attempt)
+
+
+def shown_url(url: str) -> str:
+    """For people: the user may have a password, and the query may be a token."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
 
 def prove_source(url: str, scene: Scene) -> Evidence:
