@@ -20,6 +20,7 @@ from homeport.errors import (
     PersistError,
     ProofError,
     RefusedBySource,
+    SettingsError,
     Unconfigured,
     Unreachable,
 )
@@ -81,6 +82,19 @@ def test_not_persisted_is_still_in_force(machine: Machine) -> None:
     """The next rung would take away what was just proven."""
     boot.climb(machine, (("assigned", fails(PersistError("/etc is read-only"))), ("dhcp", holds)))
     assert (machine.report.rung, machine.report.exit) == ("assigned", os.EX_CANTCREAT)
+
+
+@pytest.mark.parametrize(("assigned", "status"), [
+    (None, os.EX_CONFIG),
+    (ProofError("gateway silent"), os.EX_TEMPFAIL),  # the worse news
+])
+def test_settings_that_cannot_be_read_are_told_at_last(
+    assigned: HomeportError | None, status: int, machine: Machine,
+) -> None:
+    machine.settings_fault = SettingsError("homeport.conf:1: 'soon' is not a value for deadline")
+    boot.climb(machine, (("assigned", fails(assigned) if assigned else holds), ("dhcp", holds)))
+    boot.remind(machine)
+    assert machine.report.exit == status
 
 
 def test_below_the_lowest_rung_the_network_is_left_alone(machine: Machine) -> None:

@@ -29,6 +29,7 @@ def boot(machine: Machine) -> None:
     steps.identify(machine)
     climb(machine, LADDER if machine.facts.mode in WITH_ASSIGNMENT else LADDER_ON_DHCP)
     forgive(machine)
+    remind(machine)
     steps.report(machine)
 
 
@@ -126,6 +127,7 @@ def refresh(machine: Machine) -> None:
     if machine.facts.mode in WITH_ASSIGNMENT:
         climb(machine, LADDER_OF_REFRESH)
         forgive(machine)
+        remind(machine)
         steps.report(machine)
 
 
@@ -143,3 +145,9 @@ def forgive(machine: Machine) -> None:
     """A source that gave nothing is no failure while what it once assigned is in force."""
     if machine.report.rung == "last-known-good" and machine.report.exit == SourceError.status:
         machine.report.exit = os.EX_OK
+
+
+def remind(machine: Machine) -> None:
+    """Settings that could not be read are the outcome, if nothing worse is."""
+    if machine.settings_fault is not None and machine.report.exit == os.EX_OK:
+        machine.report.blemish(machine.settings_fault)

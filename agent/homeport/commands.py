@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import sys
 import time
@@ -16,10 +17,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeport.core.complaint import Complaint
-from homeport.errors import NotAllowed, UsageError
+from homeport.errors import NotAllowed, SettingsError, UsageError
 
 if TYPE_CHECKING:
     from homeport.machine import Machine
+
+log = logging.getLogger(__name__)
+
+# These bring a machine its network: a slip in a settings file must not cost it that. It is told, with status 78.
+GOES_ON = ("boot", "refresh")
 
 # A refresh that comes so soon after this boot's own fetch would only ask the same again, in seconds.
 FRESH = 300
@@ -201,11 +207,20 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
     root = arguments.root
     flags = {name.removeprefix("setting:"): value for name, value in vars(arguments).items()
              if name.startswith("setting:") and value is not None}
-    settings = read_settings(root, read_cmdline(root), flags)
+    fault = None
+    try:
+        settings = read_settings(root, read_cmdline(root), flags)
+    except SettingsError as error:
+        if arguments.verb not in GOES_ON:
+            raise
+        fault, settings = error, read_settings(root, read_cmdline(root), flags, lenient=True)
     journal.set_up(level="debug" if arguments.debug else settings.log_level)
+    for warning in settings.warnings:
+        log.warning("%s", warning)
     stage = Stage(getattr(arguments, "stage", "host"))
     report = Report(stage=stage, boot_id=read_boot_id(root), version=VERSION, status_line=notify.status)
-    machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report)
+    machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report,
+                      settings_fault=fault)
     try:
         yield machine
     finally:

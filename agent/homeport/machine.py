@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from homeport.core.facts import Facts, Stage
 from homeport.core.identity import Identity
+from homeport.errors import SettingsError
 from homeport.host.store import Store
 from homeport.report import Report
 from homeport.settings import Settings
@@ -36,18 +37,22 @@ class Machine:
     dry_run: bool = False
     current: Ahead[dict[str, Any]] | None = None
     free_interfaces: frozenset[str] = frozenset()
+    settings_fault: SettingsError | None = None
     _manager: Manager | None = None
+    _nm_patience: float | None = None
 
     @property
     def manager(self) -> Manager:
         """NetworkManager on the system bus, opened when first needed.
 
-        Raises ApplyError if it doesn't answer in time.
+        Raises ApplyError if it doesn't answer in time; the time is for the whole run, not for each rung.
         """
         if self._manager is None:
             from homeport.host.networkmanager import Manager
+            if self._nm_patience is None:
+                self._nm_patience = time.monotonic() + self.settings.nm_wait
             manager = Manager()
-            manager.wait_ready(time.monotonic() + self.settings.nm_wait)
+            manager.wait_ready(self._nm_patience)
             self._manager = manager
         return self._manager
 

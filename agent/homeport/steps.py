@@ -35,6 +35,7 @@ from homeport.machine import Machine
 from homeport.sources import Reply
 from homeport.sources.patience import SYSTEM_CLOCK, delays
 from homeport.transaction import Transaction
+from homeport.version import COMMIT_TIME
 
 if TYPE_CHECKING:
     from homeport.host.proof import Evidence
@@ -120,11 +121,11 @@ def fetch_until_ready(machine: Machine) -> tuple[Reply, Assignment]:
 
 
 def installed_at() -> float:
-    """When this program was put where it is: an instant that has passed, whatever the clock says (seconds)."""
+    """When this program was made or put where it is: an instant that has passed, whatever the clock says (seconds)."""
     try:
-        return os.stat(sys.argv[0]).st_mtime
+        return max(COMMIT_TIME, os.stat(sys.argv[0]).st_mtime)
     except OSError:
-        return 0.0
+        return float(COMMIT_TIME)
 
 
 def fetch_limit(machine: Machine) -> float:

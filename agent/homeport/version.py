@@ -6,5 +6,6 @@ VERSION = "0.1.0"
 
 try:
     from homeport._build import COMMIT as COMMIT
+    from homeport._build import COMMIT_TIME as COMMIT_TIME
 except ImportError:  # the tree itself, not a zipapp
-    COMMIT = "tree"
+    COMMIT, COMMIT_TIME = "tree", 0
