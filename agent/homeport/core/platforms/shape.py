@@ -95,7 +95,8 @@ class Platform:
 
     `name` is Ignition's (`ignition.platform.id=`).  `ways` are tried in order; `build` puts what their
     metadata says into a Network and raises `reading.Fault`.  Each of `signs` is enough to recognise it;
-    `recognise` is for what signs cannot say.  `reads`, `configures` and `leaves` are for the documentation.
+    `recognise` is for what signs cannot say, `also_known_by` what that is in words.  `reads`, `configures` and
+    `leaves` are for the documentation as well.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Platform:
     build: Callable[[Files, Network], None]
     signs: tuple[Sign, ...] = ()
     recognise: Callable[[Smbios], bool] = lambda smbios: False
+    also_known_by: str = ""
     reconciles: bool = False
     reads: str = ""
     configures: str = ""
