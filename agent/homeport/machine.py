@@ -37,6 +37,7 @@ class Machine:
     dry_run: bool = False
     current: Ahead[dict[str, Any]] | None = None
     free_interfaces: frozenset[str] = frozenset()
+    in_memory: frozenset[str] | None = None  # UUIDs of the profiles in /run before the apply; None: nothing was applied
     settings_fault: SettingsError | None = None
     _manager: Manager | None = None
     _nm_patience: float | None = None

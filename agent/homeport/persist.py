@@ -51,7 +51,6 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     adopt(machine, files, gone)
     oem.write(machine.root, texts)
     store.write_manifest(replace(announced, stale=(), complete=True))
-    store.finish()
     write_stamp(machine, plan, reply, files)
     manager.reload_dns()
     return ", ".join(os.path.basename(file.path) for file in files)
@@ -68,9 +67,7 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
 def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]:
     """Interface -> (UUID, keyfile) for all that is in force: NetworkManager's own text, made ours."""
     manager = machine.manager
-    inflight = machine.store.read_inflight()
-    chosen = profiles.persisted_set(
-        manager.profiles(), manager.devices(), plan.interfaces, inflight.profiles if inflight else ())
+    chosen = profiles.persisted_set(manager.profiles(), manager.devices(), plan.interfaces, machine.in_memory)
     by_name = profiles.by_name(chosen)
     made = own_profiles(
         {name: read_profile(profile) for name, profile in by_name.items()},

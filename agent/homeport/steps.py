@@ -123,7 +123,7 @@ def fetch_until_ready(machine: Machine) -> tuple[Reply, Assignment]:
 def installed_at() -> float:
     """When this program was made or put where it is: an instant that has passed, whatever the clock says (seconds)."""
     try:
-        return max(COMMIT_TIME, os.stat(sys.argv[0]).st_mtime)
+        return max(float(COMMIT_TIME), os.stat(sys.argv[0]).st_mtime)
     except OSError:
         return float(COMMIT_TIME)
 

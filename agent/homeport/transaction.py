@@ -21,6 +21,7 @@ from homeport.errors import ApplyError, HomeportError
 from homeport.host import nmstatectl
 from homeport.host.files import remove
 from homeport.host.networkmanager import Manager, Profile
+from homeport.host.profiles import RUN_FOLDER
 from homeport.host.store import Inflight, OwnedFile
 from homeport.machine import Machine
 
@@ -59,7 +60,13 @@ class Transaction:
             profiles=tuple(profile.uuid for profile in in_memory(manager, self.plan.interfaces)),
             files=tuple(path for path in side_files(self.plan) if not _exists(self.machine, path)),
         )
-        self.machine.store.begin(self.before)
+        self.machine.in_memory = frozenset(
+            profile.uuid for profile in manager.profiles() if profile.filename.startswith(RUN_FOLDER))
+        try:
+            self.machine.store.begin(self.before)
+        except OSError as error:
+            log.warning("Cannot write down what to put back (%s: %s), going on: a rollback still can",
+                        error.filename, error.strerror)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
@@ -99,7 +106,7 @@ class Transaction:
             time.sleep(SETTLE_PAUSE)
 
     def commit(self) -> None:
-        """Keep what is in force. What was remembered is forgotten only after it is on disk (`persist`).
+        """Keep what is in force; there is nothing to put back any more.
 
         Raises ApplyError if the checkpoint is gone: a NetworkManager that was restarted in the window
         forgets it without rolling back, and what it holds now is not what was proven.
@@ -109,6 +116,7 @@ class Transaction:
         except HomeportError:
             self.roll_back()
             raise
+        finish(self.machine)
 
     def roll_back(self) -> None:
         """Put everything back: the checkpoint, then what it does not cover. Never raises."""
@@ -147,7 +155,15 @@ def undo(machine: Machine, before: Inflight, *, drop_unproven: bool) -> None:
         log.warning("Cannot undo everything: %s; the next boot starts without it", error)
     if before.hostname and socket.gethostname() != before.hostname:
         socket.sethostname(before.hostname)
-    machine.store.finish()
+    finish(machine)
+
+
+def finish(machine: Machine) -> None:
+    """Forget what would have to be put back. What cannot be removed is undone again by the next run."""
+    try:
+        machine.store.finish()
+    except OSError as error:
+        log.warning("Cannot remove %s: %s; the next run undoes once more", error.filename, error.strerror)
 
 
 def uncover(manager: Manager, owned: Iterable[OwnedFile]) -> None:
@@ -178,7 +194,7 @@ def in_memory(manager: Manager, interfaces: Iterable[str]) -> list[Profile]:
     """The profiles of these interfaces that exist in /run only, where nmstate's `--memory-only` puts them."""
     names = set(interfaces)
     return [profile for profile in manager.profiles()
-            if profile.interface_name in names and profile.filename.startswith("/run/")]
+            if profile.interface_name in names and profile.filename.startswith(RUN_FOLDER)]
 
 
 def clear_stale_checkpoints(machine: Machine) -> None:

@@ -6,7 +6,7 @@ Knows NetworkManager's devices and profiles and our manifest. Changes nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,22 +71,28 @@ def addresses_now(manager: Manager) -> list[str]:
 
 
 def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str],
-                  before: Iterable[str]) -> list[Profile]:
+                  before: Collection[str] | None) -> list[Profile]:
     """The profiles that make up what is in force for the `wanted` interfaces.
 
     Those that are active on them; for one that is down, the profile that names it; and what came into
     memory with the apply and has no device of its own (an Open vSwitch port, a peer). `before` are the
-    UUIDs that were in memory already. What NetworkManager only mirrors (`lo`) is nobody's.
+    UUIDs that were in memory before the apply, None if nothing was applied: then nothing came. What
+    NetworkManager only mirrors (`lo`) is nobody's.
     """
-    names, known = set(wanted), set(before)
-    profiles = [profile for profile in profiles if not profile.external]
+    names = set(wanted)
     active = {device.profile for device in devices if device.interface in names}
     covered = {device.interface for device in devices if device.interface in names and device.profile}
+
+    def came(profile: Profile) -> bool:
+        """With the apply; nmstate edits the profile of the loopback, which is always there, in its place."""
+        return before is not None and (profile.uuid not in before or profile.interface_name == "lo")
+
     return [profile for profile in profiles
-            if profile.uuid in active
-            or (profile.interface_name in names - covered and profile.filename.startswith(RUN_FOLDER))
-            or (profile.filename.startswith(RUN_FOLDER) and profile.interface_name not in names
-                and (profile.uuid not in known or profile.interface_name == "lo"))]
+            if not profile.external and (
+                profile.uuid in active
+                or (profile.filename.startswith(RUN_FOLDER) and (
+                    profile.interface_name in names - covered
+                    or (profile.interface_name not in names and came(profile)))))]
 
 
 def by_name(profiles: Iterable[Profile]) -> dict[str, Profile]:

@@ -1,0 +1,94 @@
+"""Whose profile is whose, and which of them make up a configuration of ours. Values in, no NetworkManager."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+import pytest
+
+from homeport.host import profiles
+from homeport.host.networkmanager import Device, Manager, Profile
+from homeport.host.nm.values import ProfileFlags
+from homeport.host.store import Manifest, OwnedFile
+
+RUN = profiles.RUN_FOLDER
+ETC = "/etc/NetworkManager/system-connections/"
+
+
+def profile(name: str, interface: str = "", folder: str = RUN, flags: int = 0) -> Profile:
+    return Profile(f"/{name}", name, name, "802-3-ethernet", interface, f"{folder}{name}.nmconnection", flags)
+
+
+def device(interface: str, active: str = "", *addresses: str) -> Device:
+    return Device(f"/{interface}", interface, profile=active, profile_id=active, addresses=addresses)
+
+
+class Shown:
+    """A manager that only shows devices."""
+
+    def __init__(self, *devices: Device) -> None:
+        self.shown = list(devices)
+
+    def devices(self) -> list[Device]:
+        return self.shown
+
+
+OURS = Manifest(keyfiles=(OwnedFile("etc/x", uuid="ours"),))
+WANTED: dict[str, Any] = {"interfaces": [{"name": "eth0"}, {"name": "eth1", "state": "down"}]}
+
+
+@pytest.mark.parametrize(("active", "foreign", "strangers"), [
+    ("ours", (), False),
+    (profiles.BOOTSTRAP, ("eth0",), False),  # nmstate leaves a multi-connect profile alone by itself
+    ("", ("eth0",), False),
+    ("admin", ("eth0",), True),
+])
+def test_whose(active: str, foreign: tuple[str, ...], strangers: bool) -> None:
+    found = profiles.whose(cast(Manager, Shown(device("eth0", active), device("eth1", "admin"))), OURS, WANTED)
+    assert (found.foreign, found.strangers) == (foreign, strangers)
+
+
+def test_whose_interface_is_not_there_yet() -> None:
+    assert profiles.whose(cast(Manager, Shown()), OURS, WANTED) == profiles.Ownership(("eth0",), False)
+
+
+def chosen(*all_profiles: Profile, before: set[str] | None, devices: tuple[Device, ...] = (),
+           wanted: tuple[str, ...] = ("eth0",)) -> list[str]:
+    return [one.uuid for one in profiles.persisted_set(all_profiles, devices, wanted, before)]
+
+
+def test_kept_is_what_is_active_on_the_wanted_interfaces() -> None:
+    found = chosen(profile("a", "eth0"), profile("admin", "eth0", ETC), profile("b", "eth1"),
+                   before={"b"}, devices=(device("eth0", "a"), device("eth1", "b")))
+    assert found == ["a"]
+
+
+def test_kept_is_the_profile_of_an_interface_that_is_down() -> None:
+    assert chosen(profile("a", "eth0"), before=set(), devices=(device("eth0"),)) == ["a"]
+
+
+def test_kept_is_what_came_with_the_apply_and_has_no_device() -> None:
+    """An Open vSwitch port; but nothing that was in memory before, or that came without an apply."""
+    port, theirs = profile("br0-port", "port0"), profile("theirs", "tap0")
+    assert chosen(port, theirs, before={"theirs"}) == ["br0-port"]
+    assert chosen(port, theirs, before=None) == []
+
+
+def test_mirrored_profiles_are_nobodys() -> None:
+    mirrored = profile("lo", "lo", flags=ProfileFlags.EXTERNAL)
+    edited = profile("lo", "lo")
+    assert chosen(mirrored, before=set(), wanted=("lo",), devices=(device("lo", "lo"),)) == []
+    # For a blackhole route nmstate edits the loopback's profile in its place.
+    assert chosen(edited, before={"lo"}) == ["lo"]
+
+
+def test_names_of_profiles_that_share_an_interface_name() -> None:
+    found = profiles.by_name([profile("br0-br", "br0"), profile("br0-if", "br0"), profile("x", "eth0"), profile("y")])
+    assert sorted(found) == ["br0-br", "br0-if", "eth0", "y"]
+
+
+@pytest.mark.parametrize(("address", "usable"), [
+    ("192.0.2.1/24", True), ("2001:db8::1/64", True), ("169.254.3.4/16", False), ("fe80::1/64", False), ("", False),
+])
+def test_usable(address: str, usable: bool) -> None:
+    assert profiles.usable(device("eth0", "x", *filter(None, [address]))) is usable
