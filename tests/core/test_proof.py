@@ -21,10 +21,16 @@ from homeport.core.proof import DEFAULT_TIMEOUT, Target, parse_targets
     ([{"http": "http://[fd00::1]/"}], (Target("http", "http://[fd00::1]/"),)),
     ([{"dns": "ntp.example.com."}], (Target("dns", "ntp.example.com."),)),
     ([{"gateway": None, "timeout": 3}], (Target("gateway", "", 3.0),)),
-    ([{"tcp": "{ip}:22"}], (Target("tcp", "{ip}:22"),)),  # waits for its address
 ])
 def test_targets(tree: Any, targets: tuple[Target, ...]) -> None:
     assert parse_targets(tree) == (targets, [])
+
+
+def test_a_target_that_waits_for_its_address_is_not_judged() -> None:
+    tree = [{"tcp": "{ip}:22"}, {"tcp": "a{b"}]  # braces alone are no placeholder
+    targets, complaints = parse_targets(tree, waiting={"proof[0].tcp"})
+    assert targets == (Target("tcp", "{ip}:22"),)
+    assert [complaint.path for complaint in complaints] == ["proof[1].tcp"]
 
 
 def test_the_default_limit_is_that_of_a_whole_proof() -> None:
@@ -46,6 +52,8 @@ def test_the_default_limit_is_that_of_a_whole_proof() -> None:
     ([{"http": "http://me:secret@x/"}], ["proof[0].http: 'http://me:secret@x/'; an http or https URL"]),
     ([{"http": "http://x y/"}], ["proof[0].http: 'http://x y/'; an http or https URL"]),
     ([{"http": "http://[::1/"}], ["proof[0].http: 'http://[::1/'; an http or https URL"]),
+    # the proof would have to guess how it is encoded
+    ([{"http": "http://x/ü"}], ["proof[0].http: 'http://x/ü'; an http or https URL"]),
     ([{"http": "http:///x"}], ["proof[0].http: 'http:///x'; an http or https URL"]),
     ([{"dns": "a..b"}], ["proof[0].dns: 'a..b'; a name to resolve"]),
     ([{"gateway": "192.0.2.1"}], ["proof[0].gateway: '192.0.2.1'; 'gateway' has no value"]),

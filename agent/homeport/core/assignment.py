@@ -82,7 +82,7 @@ def read_assignment(network: Network, texts: Texts, revision: str,
         config, open_ones = filler(config, addresses, config_path)
         proof, open_in_proof = fill(proof, addresses, (*path, "proof"))
         open_ones += open_in_proof
-    targets, found = parse_targets(proof, (*path, "proof"))
+    targets, found = parse_targets(proof, (*path, "proof"), {one.path for one in open_ones})
     complaints += found
     return Draft(
         Assignment(

@@ -7,6 +7,7 @@ Only what the document asks for; how a target is reached is `host/proof.py`'s bu
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,8 +36,12 @@ class Target:
     timeout: float = DEFAULT_TIMEOUT
 
 
-def parse_targets(tree: Any, path: Path = ("proof",)) -> tuple[tuple[Target, ...], list[Complaint]]:
-    """The targets of a `proof:` value, in its order; none of them where nothing is declared."""
+def parse_targets(tree: Any, path: Path = ("proof",),
+                  waiting: Collection[str] = ()) -> tuple[tuple[Target, ...], list[Complaint]]:
+    """The targets of a `proof:` value, in its order; none of them where nothing is declared.
+
+    Values at the paths in `waiting` have a placeholder that is still open: they cannot be judged yet.
+    """
     if tree is None:
         return (), []
     if not isinstance(tree, list):
@@ -47,7 +52,7 @@ def parse_targets(tree: Any, path: Path = ("proof",)) -> tuple[tuple[Target, ...
         complaints.append(Complaint(safe_path(path), f"{len(tree)} targets",
                                     f"at most {MAX_TARGETS}"))
     for index, item in enumerate(tree[:MAX_TARGETS]):
-        target = _parse_target(item, (*path, index), complaints)
+        target = _parse_target(item, (*path, index), waiting, complaints)
         if target is not None:
             targets.append(target)
     if len(targets) > 1 and any(target.kind == "none" for target in targets):
@@ -56,7 +61,8 @@ def parse_targets(tree: Any, path: Path = ("proof",)) -> tuple[tuple[Target, ...
     return tuple(targets), complaints
 
 
-def _parse_target(item: Any, where: Path, complaints: list[Complaint]) -> Target | None:
+def _parse_target(item: Any, where: Path, waiting: Collection[str],
+                  complaints: list[Complaint]) -> Target | None:
     if isinstance(item, str) and item in _WORDS:
         return Target(item)
     if not isinstance(item, dict):
@@ -78,7 +84,10 @@ def _parse_target(item: Any, where: Path, complaints: list[Complaint]) -> Target
                                         f"exactly one of {listing(_KINDS)}"))
         return None
     timeout = _parse_timeout(item.get("timeout"), (*where, "timeout"), complaints)
-    value = _parse_value(kinds[0], item[kinds[0]], (*where, kinds[0]), complaints)
+    value_at = (*where, kinds[0])
+    if safe_path(value_at) in waiting:
+        return Target(kinds[0], str(item[kinds[0]]), timeout)
+    value = _parse_value(kinds[0], item[kinds[0]], value_at, complaints)
     return None if value is None else Target(kinds[0], value, timeout)
 
 
@@ -105,11 +114,11 @@ def _parse_value(kind: str, value: Any, where: Path, complaints: list[Complaint]
         return None
     sound, wanted = {
         "tcp": (_is_tcp, "host:port, such as 192.0.2.1:443 or [2001:db8::1]:443"),
-        "http": (_is_url, "an http or https URL without user and password"),
+        "http": (_is_url, "an http or https URL without user and password, in ASCII (%C3%BC for ü)"),
         "dns": (_is_host, "a name to resolve, such as ntp.example.com"),
     }[kind]
-    if isinstance(value, str) and ("{" in value or sound(value)):
-        return value  # with a placeholder that is still open it cannot be judged yet
+    if isinstance(value, str) and sound(value):
+        return value
     complaints.append(Complaint(safe_path(where), show(value), wanted))
     return None
 
@@ -145,5 +154,5 @@ def _is_url(text: str) -> bool:
         return False
     host = parts.hostname or ""
     return (parts.scheme in ("http", "https") and port != 0 and not parts.username
-            and not parts.password and text.isprintable() and " " not in text
+            and not parts.password and text.isascii() and text.isprintable() and " " not in text
             and (_is_host(host) or _is_ipv6(host)))
