@@ -85,11 +85,14 @@ def _target_checks(target: Target, scene: Scene, source_url: str) -> list[Check]
     match target.kind:
         case "gateway":
             gateways = list_gateways(scene)
-            return [_check(f"gateway {gateway.ip}", prove_gateway, gateway, scene) for gateway in gateways] or [_nothing(
-                "gateway", "the document has no default route", "give it one, or another `proof:`")]
+            if not gateways:
+                return [_nothing("gateway", "the document has no default route", "give it one, or another `proof:`")]
+            return [_check(f"gateway {gateway.ip}", prove_gateway, gateway, scene) for gateway in gateways]
         case "source":
-            return [_check(f"source {shown_url(source_url)}", prove_source, source_url, scene)] if source_url else [_nothing(
-                "source", "the document did not come over the network", "leave `source` out of its `proof:`")]
+            if not source_url:
+                return [_nothing("source", "the document did not come over the network",
+                                 "leave `source` out of its `proof:`")]
+            return [_check(f"source {shown_url(source_url)}", prove_source, source_url, scene)]
         case "tcp":
             host, _, port = target.value.rpartition(":")
             return [_check(f"tcp {target.value}", prove_tcp, host.strip("[]"), int(port), scene)]
