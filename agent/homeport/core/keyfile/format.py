@@ -34,7 +34,7 @@ Pairs = tuple[tuple[str, str], ...]
 # Spaces within a key are GLib's; `key[xx]` is its translated form, which no profile has.
 _KEY = re.compile("[^=\\[\\]\t# ]([^=\\[\\]\t]*[^=\\[\\]\t ])?")
 _SECTION = re.compile("[^\\[\\]\t]+")
-_WORDS = re.compile("([^0-9]*)([0-9]*)")
+_WORDS = re.compile("([^0-9]*)([0-9]{0,18})")  # Python refuses to read numbers of thousands of digits
 _FIRST = ("connection", "", "ipv4", "ipv6", "user")
 _FIRST_KEYS = ("id", "uuid", "type", "interface-name", "")
 

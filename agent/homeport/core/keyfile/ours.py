@@ -39,7 +39,7 @@ _SECTIONS = {**_TYPES, "802-11-wireless-security": "wifi-security"}
 _OLDER = {"controller": "master", "port-type": "slave-type", "autoconnect-ports": "autoconnect-slaves",
           "mac-address-denylist": "mac-address-blacklist"}
 _PARENTS = ("vlan", "macvlan", "vxlan", "ipvlan", "macsec", "ip-tunnel")
-_NUMBERED = re.compile(r"(address|route|routing-rule)(\d*)(_options)?")
+_NUMBERED = re.compile(r"(address|route|routing-rule)([0-9]{0,9})(_options)?")
 _NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
