@@ -50,7 +50,12 @@ def is_url(location: str) -> bool:
 
 
 def shown(location: str) -> str:
-    """A location as people and logs may see it: no user name, password, query and fragment."""
+    """A location as people and logs may see it: no user name, password, query and fragment.
+
+    And nothing that a terminal would obey: a redirect may name anything.
+    """
+    if not location.isprintable():
+        location = "".join(char if char.isprintable() else "?" for char in location)
     scheme, separator, rest = location.partition("://")
     if not separator:
         return location
