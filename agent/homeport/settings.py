@@ -224,6 +224,7 @@ def read_settings(root: str | os.PathLike[str] = "/", cmdline: str = "",
             except ValueError as wanted:
                 faults.append(f"{where}: {option.shown(' '.join(texts)) or 'nothing'!r} is not a value for "
                               f"{option.name}; it must be {wanted}")
+    faults, warnings = [_for_console(fault) for fault in faults], [_for_console(warning) for warning in warnings]
     if faults and not lenient:
         from homeport.errors import SettingsError
         raise SettingsError("Cannot use the settings: " + "; ".join(faults),
@@ -373,6 +374,12 @@ def _unknown(line: Line, option: Option | None) -> str:
         meant = names[near[0]]
         hint = f" (did you mean {meant.key if line.in_file else meant.kernel_argument}=?)"
     return f"{line.where}: there is no option {line.name!r}, ignoring it{hint}"
+
+
+def _for_console(text: str) -> str:
+    """A message that quotes a file: nothing in it that a terminal would obey, and no more than anyone reads."""
+    text = text if len(text) <= 1000 else text[:1000] + "…"
+    return text if text.isprintable() else "".join(char if char.isprintable() else "?" for char in text)
 
 
 def default_file_text() -> str:
