@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from homeport import sources
-from homeport.core import document, identity
+from homeport.core import document, former, identity
 from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
 from homeport.core.document import Assignment
@@ -174,13 +174,31 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
         if complaints:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
+        before = former_state(machine)
+        desired = former.removing_rules(resolved.config, before)
+        current = former.without_strangers(current_state(machine), desired, before)
         plan = Plan(
-            assignment=assignment, desired=resolved.config, names=resolved.names, nics=resolved.nics,
-            changes=tuple(differences(resolved.config, current_state(machine), thorough=True)),
+            assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
+            changes=tuple(differences(desired, current, thorough=True)),
             foreign=ownership.foreign, override=ownership.strangers)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
+
+
+def former_state(machine: Machine) -> Mapping[str, Any]:
+    """The desired state of the assignment that was kept last; nothing if there is none that can be understood."""
+    data = machine.store.read_assigned()
+    if data is None:
+        return {}
+    try:
+        assignment = document.parse_document(
+            data, machine=machine.identity.match_facts if machine.identity else {},
+            content_type=machine.store.read_manifest().content_type)
+    except HomeportError as error:
+        log.debug("cannot tell what the former assignment had: %s, going on without", error)
+        return {}
+    return resolve(assignment.config, machine.facts.nics).config
 
 
 def current_state(machine: Machine) -> dict[str, Any]:

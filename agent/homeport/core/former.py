@@ -1,0 +1,94 @@
+"""What the former assignment leaves behind, and what on our interfaces was never ours.
+
+nmstate only adds rules, so those that are not wanted any more have to be named.  And an address or route
+that neither assignment has belongs to somebody else (keepalived, a container network): it is no reason to
+apply anything, for applying is what would take it away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from homeport.core.compare.values import plain_ip, plain_network
+from homeport.core.schema.kinds import read_number
+
+State = Mapping[str, Any]
+MAIN_TABLE = 254
+_OF_A_RULE = ("family", "ip-from", "ip-to", "priority", "route-table", "fwmark", "fwmask", "iif", "action",
+              "suppress-prefix-length")
+
+
+def removing_rules(desired: State, former: State) -> dict[str, Any]:
+    """`desired`, with those rules of the former desired state to be absent that are not in it."""
+    rules = list(_entries(desired, "route-rules"))
+    kept = {_rule(rule) for rule in rules}
+    gone = [{**{key: rule[key] for key in _OF_A_RULE if rule.get(key) is not None}, "state": "absent"}
+            for rule in _entries(former, "route-rules") if rule.get("state") is None and _rule(rule) not in kept]
+    if not gone:
+        return dict(desired)
+    return {**desired, "route-rules": {**(desired.get("route-rules") or {}), "config": [*gone, *rules]}}
+
+
+def without_strangers(shown: State, desired: State, former: State) -> dict[str, Any]:
+    """What `nmstatectl show` shows, without what somebody else added to interfaces that were ours before.
+
+    On an interface that was not, everything counts: there our configuration takes the place of another.
+    """
+    ours = {str(entry.get("name")): entry for entry in _interfaces(former)}
+    wanted = {str(entry.get("name")): entry for entry in _interfaces(desired)}
+    interfaces = [_interface(entry, ours[name], wanted.get(name, {}))
+                  if (name := str(entry.get("name"))) in ours else entry for entry in _interfaces(shown)]
+    result: dict[str, Any] = {**shown, "interfaces": interfaces}
+    routes = shown.get("routes")
+    if isinstance(routes, Mapping):
+        known = {_route(route) for state in (desired, former) for route in _entries(state, "routes")}
+        result["routes"] = {key: [route for route in value if str(route.get("next-hop-interface")) not in ours
+                                  or _route(route) in known] if isinstance(value, list) else value
+                            for key, value in routes.items()}
+    return result
+
+
+def _interface(shown: State, former: State, desired: State) -> State:
+    entry = dict(shown)
+    for family in ("ipv4", "ipv6"):
+        section = shown.get(family)
+        if isinstance(section, Mapping) and isinstance(section.get("address"), list):
+            ours = {plain_ip(item.get("ip")) for state in (former, desired) for item in _addresses(state, family)}
+            # What expires came by DHCP or advertisement, and is judged elsewhere.
+            kept = [item for item in section["address"]
+                    if plain_ip(item.get("ip")) in ours or item.get("valid-life-time") or item.get("valid-left")]
+            entry[family] = {**section, "address": kept}
+    return entry
+
+
+def _addresses(state: State, family: str) -> Iterator[State]:
+    section = state.get(family)
+    addresses = section.get("address") if isinstance(section, Mapping) else None
+    yield from (item for item in addresses or () if isinstance(item, Mapping))
+
+
+def _interfaces(state: State) -> list[State]:
+    interfaces = state.get("interfaces")
+    return [entry for entry in interfaces if isinstance(entry, Mapping)] if isinstance(interfaces, list) else []
+
+
+def _entries(state: State, section: str) -> Iterator[State]:
+    found = state.get(section)
+    config = found.get("config") if isinstance(found, Mapping) else None
+    yield from (entry for entry in config if isinstance(entry, Mapping)) if isinstance(config, list) else ()
+
+
+def _route(route: State) -> tuple[str, str, int]:
+    """What makes it the same route but for its gateway and metric, which a document may have changed."""
+    return (plain_network(route.get("destination") or ""), str(route.get("next-hop-interface")),
+            read_number(route.get("table-id")) or MAIN_TABLE)
+
+
+def _rule(rule: State) -> tuple[str, ...]:
+    """One value for one rule, whatever is left at its default."""
+    ends = [plain_network(rule.get(key) or "") for key in ("ip-from", "ip-to")]
+    family = str(rule.get("family") or ("ipv6" if ":" in "".join(ends) else "ipv4"))
+    numbers = [str(read_number(rule.get(key))) for key in ("priority", "fwmark", "fwmask", "suppress-prefix-length")]
+    return (family, *ends, *numbers, str(read_number(rule.get("route-table")) or MAIN_TABLE),
+            str(rule.get("iif") or ""), str(rule.get("action") or ""))

@@ -1,0 +1,90 @@
+"""What a former assignment leaves, and what was never ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from homeport.core.compare import differences
+from homeport.core.former import removing_rules, without_strangers
+
+
+def rule(source: str, priority: int, table: int, **more: Any) -> dict[str, Any]:
+    return {"family": "ipv4", "ip-from": source, "priority": priority, "route-table": table, **more}
+
+
+EVERYBODY = {"family": "ipv4", "priority": 30350, "route-table": 254, "suppress-prefix-length": 0}
+
+
+def with_rules(*rules: dict[str, Any]) -> dict[str, Any]:
+    return {"interfaces": [], "route-rules": {"config": list(rules)}}
+
+
+def test_a_rule_that_is_not_wanted_any_more_is_named() -> None:
+    former = with_rules(rule("10.0.1.10/32", 30200, 30200), rule("10.0.1.11/32", 30200, 30200), EVERYBODY)
+    desired = with_rules(rule("10.0.1.10/32", 30200, 30200), EVERYBODY)
+    assert removing_rules(desired, former)["route-rules"]["config"] == [
+        rule("10.0.1.11/32", 30200, 30200, state="absent"), *desired["route-rules"]["config"]]
+
+
+def test_the_same_rule_in_other_words_is_kept() -> None:
+    former = with_rules({"ip-from": "10.0.1.10", "priority": "30200", "route-table": 0})
+    desired = with_rules(rule("10.0.1.10/32", 30200, 254))
+    assert removing_rules(desired, former) == desired
+
+
+def test_nothing_before_and_nothing_now() -> None:
+    assert removing_rules({"interfaces": []}, {}) == {"interfaces": []}
+    assert removing_rules({}, with_rules(EVERYBODY))["route-rules"]["config"] == [{**EVERYBODY, "state": "absent"}]
+    gone_already = with_rules({**EVERYBODY, "state": "absent"})
+    assert removing_rules({}, gone_already) == {}
+
+
+def nic(*addresses: str, name: str = "ens3", **more: Any) -> dict[str, Any]:
+    listed = [{"ip": address, "prefix-length": 24, **more} for address in addresses]
+    return {"name": name, "type": "ethernet", "state": "up",
+            "ipv4": {"enabled": True, "dhcp": False, "address": listed}, "ipv6": {"enabled": True, "address": []}}
+
+
+def route(destination: str, gateway: str = "10.0.1.1", table: int = 254, name: str = "ens3") -> dict[str, Any]:
+    return {"destination": destination, "next-hop-interface": name, "next-hop-address": gateway, "table-id": table}
+
+
+def state(*interfaces: dict[str, Any], routes: tuple[dict[str, Any], ...] = ()) -> dict[str, Any]:
+    return {"interfaces": list(interfaces), "routes": {"running": list(routes), "config": list(routes)}}
+
+
+DESIRED = state(nic("10.0.1.10"), routes=(route("0.0.0.0/0"),))
+FORMER = state(nic("10.0.1.10", "10.0.1.11"), routes=(route("0.0.0.0/0"), route("198.51.100.0/24")))
+
+
+def found(shown: dict[str, Any], former: dict[str, Any] = FORMER) -> list[str]:
+    return [str(each) for each in differences(DESIRED, without_strangers(shown, DESIRED, former), thorough=True)]
+
+
+def test_what_somebody_else_added_is_no_reason_to_apply() -> None:
+    """An address of keepalived, a route of a container network; both would be gone after an apply."""
+    shown = state(nic("10.0.1.10", "10.0.1.99"), routes=(route("0.0.0.0/0"), route("10.42.0.0/16", "10.0.1.7")))
+    assert found(shown) == []
+    assert len(found(shown, {})) == 2  # on what was not ours before, our configuration replaces another
+
+
+def test_what_the_former_assignment_left_is_one() -> None:
+    shown = state(nic("10.0.1.10", "10.0.1.11"), routes=(route("0.0.0.0/0"), route("198.51.100.0/24")))
+    assert len(found(shown)) == 2
+
+
+def test_a_changed_gateway_is_still_our_route() -> None:
+    shown = state(nic("10.0.1.10"), routes=(route("0.0.0.0/0", "10.0.1.254"),))
+    assert len(found(shown)) >= 1
+
+
+def test_leases_and_other_interfaces_pass_as_they_are() -> None:
+    shown = state(nic("10.0.1.10"), nic("10.88.0.1", name="cni0"), routes=(route("10.88.0.0/16", "", name="cni0"),))
+    lease = {"ip": "10.0.1.50", "prefix-length": 24, "valid-life-time": "9sec"}
+    shown["interfaces"][0]["ipv4"]["address"].append(lease)
+    assert without_strangers(shown, DESIRED, FORMER) == shown
+
+
+def test_odd_shapes_are_left_alone() -> None:
+    shown = {"interfaces": [1, {"name": "ens3", "ipv4": None, "ipv6": {"address": 1}}], "routes": {"config": None}}
+    assert without_strangers(shown, DESIRED, FORMER)["interfaces"] == [shown["interfaces"][1]]  # type: ignore[index]
