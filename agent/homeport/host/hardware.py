@@ -34,8 +34,9 @@ def read_hardware(root: Path, nics: Sequence[Nic], hostname: str) -> Hardware:
         disks=tuple(_disks(root)), hostname=hostname,
         # The kernel answers for the namespace that we are in, whatever the root is.
         addresses={nic.name: tuple(_addresses(root, nic.name)) for nic in nics[:MOST]},
-        bios_vendor=_dmi(root, "bios_vendor"), bios_version=_dmi(root, "bios_version"), bios_date=_dmi(root, "bios_date"),
-        board_version=_dmi(root, "board_version"), board_asset_tag=_dmi(root, "board_asset_tag"),
+        bios_vendor=_dmi(root, "bios_vendor"), bios_version=_dmi(root, "bios_version"),
+        bios_date=_dmi(root, "bios_date"), board_version=_dmi(root, "board_version"),
+        board_asset_tag=_dmi(root, "board_asset_tag"),
         chassis_vendor=_dmi(root, "chassis_vendor"), chassis_version=_dmi(root, "chassis_version"),
         chassis_type=_dmi(root, "chassis_type"))
 
@@ -44,7 +45,8 @@ def _cpus(root: Path) -> tuple[Cpu, ...]:
     """One for each socket: a processor of /proc/cpuinfo is a thread."""
     sockets: dict[int, tuple[Cpu, set[str]]] = {}
     for block in _read(root / "proc/cpuinfo").split("\n\n"):
-        fields = {name.strip(): value.strip() for name, _, value in (line.partition(":") for line in block.splitlines())}
+        pairs = (line.partition(":") for line in block.splitlines())
+        fields = {name.strip(): value.strip() for name, _, value in pairs}
         if "processor" not in fields:
             continue
         number = _number(fields.get("physical id", "0"))

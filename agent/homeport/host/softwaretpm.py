@@ -29,6 +29,7 @@ from homeport.errors import SourceError
 from homeport.host.files import make_dir, read_file, write_atomic
 
 if TYPE_CHECKING:
+    from cryptography.hazmat.decrepit.ciphers.modes import CFB
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
 PATH = "var/lib/homeport/software-ek.pem"
@@ -123,10 +124,10 @@ def _public(key: RSAPrivateKey) -> RsaKey:
     return RsaKey(numbers.n, numbers.e)
 
 
-def _cfb(start: bytes) -> object:
+def _cfb(start: bytes) -> CFB:
     """Newer versions keep this mode where it says that it is for old formats: TPM 2.0 is one."""
     try:
-        from cryptography.hazmat.decrepit.ciphers.modes import CFB
+        from cryptography.hazmat.decrepit.ciphers import modes
     except ImportError:
-        from cryptography.hazmat.primitives.ciphers.modes import CFB
-    return CFB(start)
+        from cryptography.hazmat.primitives.ciphers import modes  # type: ignore[no-redef]
+    return modes.CFB(start)

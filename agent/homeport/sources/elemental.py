@@ -106,7 +106,8 @@ def fetch(settings: Settings, identity: Identity, *, root: Where = "/", deadline
     from homeport.sources.trust import make_context
     registration = registration_for(settings, root)
     if not registration.url:
-        raise Unconfigured("No registration is configured", "set Registration=, or give the image Elemental's config.yaml")
+        raise Unconfigured("No registration is configured",
+                           "set Registration=, or give the image Elemental's config.yaml")
     _check(registration)
     context = make_context(settings.ca, root=root, now=clock.now(), floor=floor)
     _trust(context, registration, root)
@@ -129,7 +130,8 @@ def _check(registration: Registration) -> None:
 
 def _trust(context: Context, registration: Registration, root: Where) -> None:
     """The registration's own authority, and the last one that the server told us of, beside all others."""
-    for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"), (_kept_ca(root), f"/{REGISTRATION_CA}")):
+    for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"),
+                      (_kept_ca(root), f"/{REGISTRATION_CA}")):
         if not pem:
             continue
         try:

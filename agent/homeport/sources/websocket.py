@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 from wsproto import ConnectionType, WSConnection
+from wsproto.connection import ConnectionState
 from wsproto.events import (
     AcceptConnection,
     BytesMessage,
@@ -37,6 +38,7 @@ CHUNK = 1 << 14
 LARGEST_REFUSAL = 4096  # bytes of an HTTP answer that is kept; more of it is not read
 LARGEST_HEAD = 8192  # bytes of what a proxy says
 HTTPS = 443
+NONSENSE = "what came is not a websocket"
 
 
 class Closed(Exception):
@@ -92,7 +94,8 @@ class WebSocket:
         while True:
             event = self._next()
             if isinstance(event, CloseConnection):
-                raise Closed
+                # The same event for a frame that is none; then the other side has closed nothing.
+                raise AttemptFailed(NONSENSE) if self._protocol.state is ConnectionState.OPEN else Closed()
             if isinstance(event, Ping):
                 self._send(event.response())
             if isinstance(event, BytesMessage | TextMessage):
@@ -136,7 +139,7 @@ class WebSocket:
                 self._protocol.receive_data(data or None)
                 self._events.extend(self._protocol.events())
             except (RemoteProtocolError, LocalProtocolError):
-                raise AttemptFailed("what came is not a websocket") from None
+                raise (AttemptFailed(NONSENSE) if data else Closed()) from None
             if not data and not self._events:
                 raise Closed
         return self._events.popleft()

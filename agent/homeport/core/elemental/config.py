@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from homeport.core.showing import printable
 from homeport.core.yamlsafe import read_yaml
@@ -38,7 +39,7 @@ class Registration:
 
     @property
     def token(self) -> str:
-        return self.url.rstrip("/").rpartition("/")[2]
+        return urlsplit(self.url).path.rstrip("/").rpartition("/")[2]
 
 
 def parse_config(text: str) -> Registration:
