@@ -101,6 +101,10 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
 
+def handler_for(service: Service) -> type[BaseHTTPRequestHandler]:
+    return type("Handler", (_Handler,), {"ours": service})
+
+
 Start = Callable[..., Service]
 
 
@@ -111,8 +115,7 @@ def serve() -> Iterator[Start]:
 
     def start(case: str, **more: Any) -> Service:
         service = Service(CASES / case / "metadata", MANNERS[case.partition("-")[0]], **more)
-        handler = type("Handler", (_Handler,), {"ours": service})
-        httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+        httpd = ThreadingHTTPServer(("127.0.0.1", 0), handler_for(service))
         running.append(httpd)
         service.url = f"http://127.0.0.1:{httpd.server_port}"
         threading.Thread(target=httpd.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
