@@ -3,9 +3,9 @@
     with Bed(tmp_path, tree) as bed:
         bed.start_manager()
 
-Nothing of the host is seen or changed: /run, /etc, /tmp and /var/lib/NetworkManager inside are empty tmpfs;
-/sys is read-only, so NetworkManager does not wait for udev; the bus is a dbus-daemon of the bed. The tree
-below is the host's own root or a guest tree, and is not written to. NICs are veth pairs whose far ends
+Nothing of the host is seen or changed: /run, /etc, /tmp and /var/lib inside are empty tmpfs; /sys is
+read-only, so NetworkManager does not wait for udev; the bus is a dbus-daemon of the bed. The tree below is
+the host's own root or a guest tree, and cannot be written to. NICs are veth pairs whose far ends
 (`peer-NIC`) are in a network namespace of their own, `bed.peer`.
 """
 
@@ -51,16 +51,17 @@ _SETUP = r"""
 set -e
 root=$1 tree=$2 bus=$3 profiles=$4 etc=$5
 mount --bind "$tree" "$root"
+mount -o remount,bind,ro "$root"
 mount -t proc proc "$root/proc"
 mount --rbind /dev "$root/dev"
 mount -t sysfs -o ro sysfs "$root/sys"
 cp "$tree/etc/passwd" "$tree/etc/group" "$tree/etc/nsswitch.conf" "$etc/"
-for folder in run etc tmp var/lib/NetworkManager usr/lib/NetworkManager/system-connections; do
+for folder in run etc tmp var/lib usr/lib/NetworkManager/system-connections; do
     [ -d "$root/$folder" ] || folder=$(dirname "$folder")
     mount -t tmpfs -o mode=755 tmpfs "$root/$folder"
 done
 mkdir -p "$root/etc/NetworkManager/system-connections" "$root/etc/NetworkManager/dispatcher.d"
-mkdir -p "$root/run/dbus" "$root/run/NetworkManager" "$root/usr/lib/NetworkManager/system-connections"
+mkdir -p "$root/run/dbus" "$root/run/NetworkManager" "$root/var/lib/NetworkManager" "$root/usr/lib/NetworkManager/system-connections"
 cp "$etc"/* "$root/etc/"
 mv "$root/etc/NetworkManager.conf" "$root/etc/NetworkManager/"
 mount --bind "$bus" "$root/run/dbus"
