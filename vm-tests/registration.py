@@ -130,6 +130,7 @@ class Operator:
         self.faults: list[str] = []
         self.connections = 0
         self.talk: Callable[[Talk], None] = self.serve
+        self.heard: Callable[[Any], None] = lambda annotations: None
 
     def __enter__(self) -> Operator:
         threading.Thread(target=self._accept, daemon=True).start()
@@ -220,6 +221,8 @@ class Operator:
         told.messages[NAMES[kind]] = json.loads(payload) if kind != 10 else payload
         if kind in (3, 9):
             _check_texts(told.messages[NAMES[kind]])
+        if kind == 9:
+            self.heard(told.messages["annotations"])
         if kind == 11:
             _check_tree(told.messages["system data"])
         return READY

@@ -129,6 +129,16 @@ def refresh(machine: Machine) -> None:
         forgive(machine)
         remind(machine)
         steps.report(machine)
+        if machine.report.changed:
+            steps.tell_registration(machine)
+    elif machine.facts.mode is Mode.RESET:
+        steps.tell_registration(machine, event="reset")
+
+
+def tell(machine: Machine) -> None:
+    """What came of this boot, told to a server that the boot itself had no time for."""
+    steps.read_facts(machine)
+    steps.tell_registration(machine)
 
 
 def apply_now(machine: Machine, reply: Reply) -> None:

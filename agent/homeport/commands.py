@@ -146,6 +146,8 @@ def refresh(arguments: argparse.Namespace) -> int:
         before = machine.store.read_status() or {}
         if arguments.if_due and before.get("fetched") and time.time() - before.get("finished", 0) < FRESH:
             print("homeport: this boot has just asked its source; nothing to do")
+            if before.get("changed") and str(before.get("source")).startswith("elemental "):
+                story.tell(machine)
             return os.EX_OK
         story.refresh(machine)
         return machine.report.exit

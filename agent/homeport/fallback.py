@@ -65,6 +65,7 @@ def reset_now(machine: Machine) -> None:
         machine.report.fell("dhcp", error)
     machine.report.reached("dhcp")
     steps.report(machine)
+    steps.tell_registration(machine, event="reset")
 
 
 def forget(machine: Machine) -> None:

@@ -42,6 +42,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# Seconds in which a registration server must have heard what became of an assignment.
+TELLING = 20.0
+
 
 def read_facts(machine: Machine) -> None:
     """1. What this machine says of itself."""
@@ -57,7 +60,8 @@ def identify(machine: Machine) -> None:
     """2. Who it is, and how we know. A machine without identity goes on: not every source asks for one."""
     with machine.report.step("identify") as notes:
         who = identity.identify(
-            machine.facts, order=machine.settings.identity_order, override=machine.settings.identity, tpm=read_tpm(machine))
+            machine.facts, order=machine.settings.identity_order, override=machine.settings.identity,
+            tpm=read_tpm(machine))
         machine.identity = who
         machine.report.identity = {"kind": who.kind, "value": who.value, "provenance": who.provenance}
         notes.append(f"{who.kind} {who.value}".strip())
@@ -346,6 +350,24 @@ def look_round(machine: Machine) -> None:
     except HomeportError as error:
         log.debug("cannot list addresses: %s", error)
     machine.report.keyfiles = [f"/{file.path}" for file in machine.store.read_manifest().keyfiles]
+
+
+def tell_registration(machine: Machine, event: str = "") -> None:
+    """Tell the registration server, if this machine has one, what became of its assignment.
+
+    Not while a boot waits: to prove who one is may take seconds, and the answer one more. `event` is "reset" when
+    this machine gives its address back. A server that doesn't hear it is no reason to fail.
+    """
+    if not sources.may_register(machine.settings, machine.root):
+        return
+    from homeport.sources import elemental
+    if machine.identity is None:
+        identify(machine)
+    try:
+        elemental.tell(machine.settings, machine.identity or Identity(), root=machine.root, event=event, within=TELLING)
+        log.info("told the registration server what became of it%s", f" ({event})" if event else "")
+    except HomeportError as error:
+        log.warning("Cannot tell the registration server: %s; it hears it the next time", error)
 
 
 def tell_server(machine: Machine) -> None:

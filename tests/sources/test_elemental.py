@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from namespaces import wait_until
+
 pytest.importorskip("cryptography")
 pytest.importorskip("wsproto")
 
@@ -83,9 +85,11 @@ class Asking:
 
     def __call__(self, url: str = "", auth: str = "mac", *, who: Identity = WHO, within: float = 20.0,
                  **settings: Any) -> Reply:
-        values = {"sources": ("elemental",), "registration": url, "registration_auth": auth, **settings}
-        return sources.fetch(Settings(values), who, root=self.root, deadline=time.monotonic() + within,
-                             clock=self.hurried.clock, progress=self.lines.append)
+        return sources.fetch(self.settings(url, auth, **settings), who, root=self.root, clock=self.hurried.clock,
+                             deadline=time.monotonic() + within, progress=self.lines.append)
+
+    def settings(self, url: str, auth: str = "mac", **more: Any) -> Settings:
+        return Settings({"sources": ("elemental",), "registration": url, "registration_auth": auth, **more})
 
 
 @pytest.fixture
@@ -253,6 +257,40 @@ def saying(operator: Operator, kind: int, answer: bytes) -> Callable[[Talk], Non
                 return
             talk.send(operator.reply(data, told))
     return talk
+
+
+def test_homeport_server_says_not_yet_in_its_own_way(operator: Operator, ask: Asking) -> None:
+    operator.talk = saying(operator, 4, b"\x08message: 'not ready: no free address'\npending: true\nretry-after: 10\n")
+    with pytest.raises(Pending, match="no free address") as caught:
+        ask(operator.url())
+    assert caught.value.retry_after == 10.0
+
+
+# Told only
+
+def test_the_outcome_is_told(operator: Operator, ask: Asking) -> None:
+    """Elemental keeps annotations of a machine that goes on to ask; the answer is not looked at."""
+    Store(ask.root).write_manifest(Manifest(revision="42", complete=True))
+    operator.documents = [b"no configuration at all"]
+    elemental.tell(ask.settings(operator.url()), WHO, root=ask.root, within=5.0)
+    assert operator.told[0].messages["annotations"]["homeport.revision"] == "42"
+    assert operator.told[0].order[-1] == 4
+
+
+def test_a_reset_is_told_and_nothing_asked_for(operator: Operator, ask: Asking) -> None:
+    heard: list[Any] = []
+    operator.heard = heard.append
+    elemental.tell(ask.settings(operator.url()), WHO, root=ask.root, event="reset", within=5.0)
+    wait_until(lambda: bool(heard), timeout=5, what="the server to hear it")
+    assert heard[0]["homeport.event"] == "reset"
+    assert operator.told == []  # no GET came
+
+
+def test_telling_is_tried_once(operator: Operator, ask: Asking) -> None:
+    operator.talk = lambda talk: talk.accept()
+    with pytest.raises(Unreachable, match="while it authenticated"):
+        elemental.tell(ask.settings(operator.url()), WHO, root=ask.root, within=5.0)
+    assert operator.connections == 1
 
 
 # Not at all

@@ -36,7 +36,7 @@ def read_outcome(root: Path) -> dict[str, str]:
     manifest, status = store.read_manifest(), store.read_status() or {}
     return {
         "revision": manifest.revision if manifest.complete else "",
-        "rung": _text(status.get("rung")), "result": _text(status.get("result")), "reason": _text(status.get("reason")),
+        **{name: _text(status.get(name)) for name in ("rung", "result", "reason", "mode", "version")},
     }
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from homeport.core.identity import Identity
     from homeport.settings import Settings
 
-__all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "needs_network", "read_seed"]
+__all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "may_register", "needs_network", "read_seed"]
 
 SOURCES = ("credential", "file", "url", "elemental", "platform")
 OVER_NETWORK = ("url", "elemental")
@@ -65,6 +65,14 @@ def needs_network(settings: Settings, root: str | os.PathLike[str] = "/") -> boo
     return any(name in settings.sources and _is_configured(name, settings, root) for name in OVER_NETWORK)
 
 
+def may_register(settings: Settings, root: str | os.PathLike[str] = "/") -> bool:
+    """Whether this machine has a registration server, by the settings or by Elemental's configuration."""
+    if "elemental" not in settings.sources:
+        return False
+    from homeport.host.elemental import read_registration
+    return bool(settings.registration or read_registration(root).url)
+
+
 def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Reply:
     """The document baked into the image or medium. Raises NoAssignment if there is none."""
     from homeport.sources.file import read_first
@@ -78,8 +86,7 @@ def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Repl
 def _is_configured(name: str, settings: Settings, root: str | os.PathLike[str]) -> bool:
     from homeport.sources.address import is_url
     if name == "elemental":
-        from homeport.host.elemental import read_registration
-        return bool(settings.registration or read_registration(root).url)
+        return may_register(settings, root)
     if name == "credential":
         return True  # being there is its configuration
     if name == "platform":

@@ -71,6 +71,8 @@ class Asker:
     # A server from before version numbers closes the connection when it hears one.
     versioned: bool = True
     attempts: int = 0
+    # What happened to this machine, if it is only told of ("reset").
+    event: str = ""
 
     @property
     def shown(self) -> str:
@@ -103,6 +105,30 @@ def fetch(settings: Settings, identity: Identity, *, root: Where = "/", deadline
     server says so, for whoever knows what this machine stands on meanwhile; DocumentError for what is no
     configuration.
     """
+    asker = _prepare(settings, identity, root=root, deadline=deadline, floor=floor, clock=clock, progress=progress)
+    return _ask_until_deadline(asker)
+
+
+def tell(settings: Settings, identity: Identity, *, root: Where = "/", event: str = "", within: float,
+         clock: Clock = SYSTEM_CLOCK) -> None:
+    """Say what became of the last assignment, once, within so many seconds, and take no new one.
+
+    The annotations of Elemental's protocol have a place for it. Its own server keeps them only of a machine that
+    then asks for its configuration, so that is done too, except for an `event`: after a "reset" no server shall
+    give this machine an address. Raises as `fetch` does.
+    """
+    asker = _prepare(settings, identity, root=root, deadline=clock.monotonic() + within, floor=0.0, clock=clock,
+                     progress=lambda line: None)
+    asker.event = event
+    try:
+        _converse(asker)
+    except _Refused as refused:
+        raise refused.verdict from None
+
+
+def _prepare(settings: Settings, identity: Identity, *, root: Where, deadline: float, floor: float, clock: Clock,
+             progress: Callable[[str], None]) -> Asker:
+    """All that can be known and made before the first connection."""
     from homeport.sources.trust import make_context
     registration = registration_for(settings, root)
     if not registration.url:
@@ -113,8 +139,7 @@ def fetch(settings: Settings, identity: Identity, *, root: Where = "/", deadline
     _trust(context, registration, root)
     from homeport.sources.authentication import credentials_for
     credentials = credentials_for(registration, identity, root=root, limit=settings.tpm_timeout)
-    return _ask_until_deadline(Asker(
-        settings, registration, credentials, context, Path(root), deadline, clock, progress))
+    return Asker(settings, registration, credentials, context, Path(root), deadline, clock, progress)
 
 
 def _check(registration: Registration) -> None:
@@ -178,6 +203,14 @@ class _Refused(Exception):
 
 def _exchange(asker: Asker) -> Reply:
     """Ask once. Raises SourceError; what is Unreachable may be asked again."""
+    message = _converse(asker)
+    document = network_document(message)
+    _keep_ca(asker.root, registration_ca(message))
+    return Reply(document, source=NAME, url=asker.shown, content_type="application/yaml", over_network=True)
+
+
+def _converse(asker: Asker) -> bytes:
+    """One conversation from dialling to its end; the configuration message, b"" if none was asked for."""
     from homeport.sources.websocket import Closed, NoUpgrade, TooLarge, WebSocket
     settings = asker.settings
     limits = Limits(settings.connect_timeout, verdicts.WINDOW, verdicts.WINDOW,
@@ -214,10 +247,11 @@ def _exchange(asker: Asker) -> Reply:
     except Unexpected as what:
         raise Unreachable(f"{asker.shown} does not keep to the protocol: {what}", verdicts.OPERATOR) from None
     except ServerSays as said:
-        raise verdicts.on_words(_without(str(said), asker.registration.token), talk.phase, asker.shown) from None
+        words = said.reason.words.replace(asker.registration.token, "<token>")
+        raise verdicts.on_words(replace(said.reason, words=words), talk.phase, asker.shown) from None
     finally:
         wire.close()
-    return _accept(asker, talk.document)
+    return talk.document
 
 
 def _closed(asker: Asker, talk: Conversation, seconds: float) -> Exception:
@@ -227,29 +261,21 @@ def _closed(asker: Asker, talk: Conversation, seconds: float) -> Exception:
     return _Refused(verdict) if talk.phase is Phase.AUTHENTICATION else verdict
 
 
-def _accept(asker: Asker, message: bytes) -> Reply:
-    document = network_document(message)
-    _keep_ca(asker.root, registration_ca(message))
-    return Reply(document, source=NAME, url=asker.shown, content_type="application/yaml", over_network=True)
-
-
 def _telling(asker: Asker, address: str) -> Telling:
     """What this machine says of itself, as it is now."""
     from homeport.host.told import read_outcome, read_smbios_message, read_system_data
     from homeport.version import VERSION
     registration, root = asker.registration, asker.root
     annotations = annotations_message(registration, read_os_release(root), version=VERSION, address=address,
-                                      outcome=read_outcome(root))
+                                      outcome=read_outcome(root) | {"event": asker.event})
+    if asker.event:
+        return Telling(annotations=render_json(annotations), asks=False)
     return Telling(
         smbios=b"" if registration.no_smbios else render_json(read_smbios_message(root)),
         system_data=b"" if registration.no_smbios else render_json(read_system_data(root)),
         annotations=render_json(annotations),
         labels=render_json(registration.labels) if registration.labels else b"",
         registered=read_registered(root))
-
-
-def _without(text: str, token: str) -> str:
-    return text.replace(token, "<token>") if token else text
 
 
 def _kept_ca(root: Where) -> str:

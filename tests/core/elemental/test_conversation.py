@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from homeport.core.elemental.conversation import Conversation, Phase, ServerSays, Telling, Unexpected
-from homeport.core.elemental.messages import LATEST, Kind, message
+from homeport.core.elemental.messages import LATEST, Kind, Reason, message, parse_error
 
 CASES = Path(__file__).parents[2] / "data/elemental"
 READY = b"\x01"
@@ -137,7 +137,26 @@ def test_text_is_refused() -> None:
 def test_the_server_s_own_words(phase: Phase, data: bytes, words: str) -> None:
     with pytest.raises(ServerSays) as caught:
         at(phase).receive(data)
-    assert str(caught.value) == words
+    assert (caught.value.reason.words, caught.value.reason.pending) == (words, False)
+
+
+@pytest.mark.parametrize(("more", "reason"), [
+    ("pending: true\nretry-after: 10\n", Reason("x", True, 10.0)),  # homeport-server's "not yet"
+    ("pending: yes\nretry-after: soon\n", Reason("x")),
+    ("pending: 1\nretry-after: true\n", Reason("x")),
+    ("pending: true\nretry-after: -1\n", Reason("x", True)),
+    ("pending: true\nretry-after: 1e300\n", Reason("x", True)),
+    ("pending: true\nretry-after: .nan\n", Reason("x", True)),
+])
+def test_not_yet(more: str, reason: Reason) -> None:
+    assert parse_error(f"message: x\n{more}".encode()) == reason
+
+
+def test_only_told() -> None:
+    """What became of the last assignment, and nothing asked for: the answer would be a new one."""
+    talk = Conversation(Telling(annotations=b"{}", asks=False))
+    assert [talk.receive(data) for data in (READY, b"\x05\x0c", READY)] == [[b"\x05\x0c"], [b"\x09{}"], []]
+    assert (talk.document, talk.phase) == (b"", Phase.DONE)
 
 
 def test_what_the_challenge_raises_goes_through() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from homeport.core.elemental.conversation import Phase
+from homeport.core.elemental.messages import Reason
 from homeport.core.elemental.verdicts import on_close, on_status, on_words
 from homeport.errors import NoAssignment, Pending, RefusedBySource, SourceError, Unreachable
 
@@ -41,18 +42,22 @@ def test_a_silent_close_is_explained_by_its_phase(
     ("machine registration is not ready", Unreachable),
     ("server-url is not set", Unreachable),
     ("failed to get service account: not found", Unreachable),
-    # What homeport-server says.
-    ("pool elemental-inventory-pool is exhausted", Pending),
     ("", Unreachable),
 ])
 def test_the_server_s_words(words: str, kind: type[SourceError]) -> None:
-    verdict = on_words(words, Phase.CONFIGURATION, URL)
+    verdict = on_words(Reason(words), Phase.CONFIGURATION, URL)
     assert type(verdict) is kind
     assert words in verdict.message
 
 
+def test_what_homeport_server_says_when_a_pool_is_empty() -> None:
+    verdict = on_words(Reason("not ready: the pool is exhausted", pending=True, retry_after=10.0), Phase.LABELS, URL)
+    assert isinstance(verdict, Pending)
+    assert verdict.retry_after == 10.0
+
+
 def test_a_race_is_run_again_at_once() -> None:
-    verdict = on_words("Operation cannot be fulfilled on x: the object has been modified", Phase.CONFIGURATION, URL)
+    verdict = on_words(Reason("Operation cannot be fulfilled on x: the object has been modified"), Phase.LABELS, URL)
     assert isinstance(verdict, Unreachable)
     assert verdict.retry_after == 0.0
 

@@ -14,7 +14,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from homeport.core.elemental.messages import FIRST_WITH_VERSIONS, LATEST, Kind, message, name_of, parse_error
+from homeport.core.elemental.messages import (
+    FIRST_WITH_VERSIONS,
+    LATEST,
+    Kind,
+    Reason,
+    message,
+    name_of,
+    parse_error,
+)
 
 
 class Phase(StrEnum):
@@ -36,7 +44,11 @@ class Unexpected(Exception):
 
 
 class ServerSays(Exception):
-    """The server's own reason why it goes no further."""
+    """The server goes no further, and says why."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason.words)
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -44,6 +56,7 @@ class Telling:
     """What this machine tells: the payloads, b"" for what is not to be sent.
 
     `registered` is whether the server should know this machine already: then it does not make a new inventory.
+    With `asks` false nothing is asked for: all is told, and that is all.
     """
 
     smbios: bytes = b""
@@ -51,6 +64,7 @@ class Telling:
     annotations: bytes = b""
     labels: bytes = b""
     registered: bool = False
+    asks: bool = True
 
 
 class Conversation:
@@ -120,12 +134,14 @@ class Conversation:
              bool(telling.system_data)),
             (Phase.ANNOTATIONS, Kind.ANNOTATIONS, Kind.ANNOTATIONS, telling.annotations, bool(telling.annotations)),
             (Phase.LABELS, Kind.LABELS, 0, telling.labels, bool(telling.labels)),
-            (Phase.CONFIGURATION, Kind.GET, 0, b"", True),
+            (Phase.CONFIGURATION, Kind.GET, 0, b"", telling.asks),
         )
         self._to_say.extend((phase, message(kind, payload)) for phase, kind, since, payload, wanted in parts
                             if wanted and self.version >= since)
 
     def _go_on(self) -> list[bytes]:
+        if not self._to_say:
+            return self._finish(b"")
         self.phase, data = self._to_say.popleft()
         return [data]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
 
@@ -11,6 +12,7 @@ from homeport.core.yamlsafe import read_yaml
 
 LONGEST_TEXT = 300  # characters of a server's own words that people are shown
 LARGEST_ERROR = 64 << 10
+LONGEST_PAUSE = 3600  # seconds; a server that says more is not heeded
 
 
 class Kind(IntEnum):
@@ -43,13 +45,36 @@ def render_json(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
-def parse_error(payload: bytes) -> str:
-    """The server's words in an ERROR message, fit for a console; "" if there are none."""
+@dataclass(frozen=True)
+class Reason:
+    """Why a server goes no further: its words, fit for a console, "" if it has none.
+
+    `pending` and `retry_after` (seconds) are homeport-server's: "not yet" is no fault, and has its time.
+    """
+
+    words: str = ""
+    pending: bool = False
+    retry_after: float | None = None
+
+
+def parse_error(payload: bytes) -> Reason:
+    """What an ERROR message says. Never raises."""
     if len(payload) > LARGEST_ERROR:
-        return ""
+        return Reason()
     tree = read_yaml(payload.decode("utf-8", "replace")).value
-    text = tree.get("message") if isinstance(tree, dict) else None
-    return printable(" ".join(text.split()), LONGEST_TEXT) if isinstance(text, str) else ""
+    if not isinstance(tree, dict):
+        return Reason()
+    text = tree.get("message")
+    return Reason(
+        words=printable(" ".join(text.split()), LONGEST_TEXT) if isinstance(text, str) else "",
+        pending=tree.get("pending") is True,
+        retry_after=_seconds(tree.get("retry-after")))
+
+
+def _seconds(value: Any) -> float | None:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= LONGEST_PAUSE:
+        return float(value)
+    return None
 
 
 def name_of(message: bytes) -> str:

@@ -7,6 +7,7 @@ Elemental's server says little: most failures are a connection that ends without
 from __future__ import annotations
 
 from homeport.core.elemental.conversation import Phase
+from homeport.core.elemental.messages import Reason
 from homeport.core.showing import printable
 from homeport.errors import NoAssignment, Pending, RefusedBySource, SourceError, Unreachable
 
@@ -30,9 +31,12 @@ def on_close(phase: Phase, seconds: float, url: str, how: str) -> SourceError:
     return Unreachable(f"{url} closed the connection {phase}", OPERATOR)
 
 
-def on_words(words: str, phase: Phase, url: str) -> SourceError:
+def on_words(reason: Reason, phase: Phase, url: str) -> SourceError:
     """The server's own reason, in an ERROR message."""
+    words = reason.words
     said = f"{url} says: {words}" if words else f"{url} reports an error, without words, {phase}"
+    if reason.pending:
+        return Pending(said, "the server gives it as soon as it can", reason.retry_after)
     folded = words.lower()
     if "inventory not found" in folded:
         return NoAssignment(f"{url} does not know this machine any more ({words})",
@@ -42,8 +46,8 @@ def on_words(words: str, phase: Phase, url: str) -> SourceError:
     if "already present" in folded or "already exists" in folded:
         return RefusedBySource(said, "two machines have one identity or one name; see machineName in the "
                                      "MachineRegistration, and the SMBIOS data of both")
-    if "registration" not in folded and ("not ready" in folded or "exhausted" in folded or "no free" in folded):
-        return Pending(said, "the server gives it as soon as an address is free")
+    if "config not ready" in folded:
+        return Pending(said, "the controller that claims its addresses is slow, or does not run")
     return Unreachable(said, OPERATOR)
 
 
