@@ -68,6 +68,8 @@ def test_address_taken(world: World, server: ConfigServer, machine: Machine) -> 
     boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=8s")
     assert_taken_back(world, machine, boot)
     assert "192.168.122.150" in boot.status["reason"]
+    # Told apart from an address that merely did not come up: the reason says who has it.
+    assert "52:54:00:aa:bb:cc" in boot.status["reason"]
     world.namespace.run(["ping", "-c", "1", "-W", "2", "192.168.122.150"])
     (neighbour,) = world.namespace.run(["ip", "neigh", "show", "192.168.122.150"]).splitlines()
     assert "52:54:00:aa:bb:cc" in neighbour
