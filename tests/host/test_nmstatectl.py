@@ -77,6 +77,8 @@ def test_routes_are_replaced(state: dict[str, Any], routes: list[Any] | None) ->
     ("NmstateError: Bug: CheckpointConflict: Another checkpoint exists, please wait its timeout or destroy it",
      CheckpointPending, "unfinished change of another program"),
     ("NmstateError: Bug: NotFound: Not active checkpoints", NoCheckpoint, "the checkpoint is gone"),
+    ("NmstateError: Bug: Manager(InvalidArguments): checkpoint /org/freedesktop/NetworkManager/Checkpoint/1 does not "
+     "exist", NoCheckpoint, "was restarted meanwhile"),
     ("NmstateError: Bug: DbusConnectionError: org.freedesktop.DBus.Error.ServiceUnknown: The name "
      "org.freedesktop.NetworkManager was not provided by any .service files",
      NmstateUnavailable, "does not answer on the system bus"),

@@ -36,6 +36,8 @@ _TABLE: tuple[tuple[str, type[HomeportError], str, str], ...] = (
      "`nmstatectl rollback` undoes it; it also runs out by itself, mostly within a minute"),
     (r"Not active checkpoints", NoCheckpoint,
      "the checkpoint is gone: it ran out, or NetworkManager was restarted", ""),
+    (r"checkpoint \S+ does not exist", NoCheckpoint,
+     "NetworkManager was restarted meanwhile", "`journalctl -b -u NetworkManager` says why"),
     (r"PermissionError|AccessDenied|PermissionDenied", NotAllowed,
      "NetworkManager does not allow it", "run it as root"),
     (r"DbusConnectionError|ServiceUnknown|UnknownMethod|NameHasNoOwner", NmstateUnavailable,
