@@ -22,6 +22,7 @@ from world import Lan, World
 
 METADATA = "169.254.169.254"
 OUTSIDE = "198.51.100.1"  # beyond the routers of all subnets
+INSTANCE = "i-0123456789abcdef0"
 MACS = "2021-01-03/meta-data/network/interfaces/macs"
 
 
@@ -54,6 +55,8 @@ class Cloud:
 
     def describe(self, vnics: Mapping[str, Vnic]) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
+        (self.folder / MACS).mkdir(parents=True)
+        (self.folder / "2021-01-03/meta-data/instance-id").write_text(INSTANCE)
         for mac, vnic in vnics.items():
             folder = self.folder / MACS / mac
             folder.mkdir(parents=True)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cloud import OUTSIDE, Cloud, Vnic
+from cloud import INSTANCE, OUTSIDE, Cloud, Vnic
 from container import Machine, Nic
 from world import World
 
@@ -62,6 +62,9 @@ def test_an_instance_with_two_nics(world: World, cloud: Cloud, make_machine: Cal
     assert rules(machine) == wanted | KERNELS
     for address in (*ONE.addresses, *TWO.addresses):
         assert leaves_by(machine, address) == ("ens3" if address in ONE.addresses else "ens4")
+
+    machine.run(["homeport", "metadata", "--attributes", "/run/metadata/afterburn"])
+    assert f"AFTERBURN_AWS_INSTANCE_ID={INSTANCE}\n" in machine.sh("cat /run/metadata/afterburn").stdout
 
     # A container network: its bridge, its rule, its address and route on our NIC.
     machine.sh("ip link add cni0 type bridge && ip address add 10.88.0.1/16 dev cni0 && ip link set cni0 up; "

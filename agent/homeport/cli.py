@@ -110,6 +110,11 @@ def build_parser() -> Parser:
     refresh.add_argument("--if-due", action="store_true", help="not if this boot has just asked (for the unit)")
     _settings(refresh)
 
+    metadata = _verb(verbs, "metadata", commands.metadata, "what the cloud or provider says of this instance")
+    metadata.add_argument("--attributes", metavar="FILE", help="write the attributes there, by Afterburn's names")
+    metadata.add_argument("--hostname", metavar="FILE", help="write the host name there, unless somebody has set one")
+    _settings(metadata)
+
     status = _verb(verbs, "status", commands.status, "what happened at boot; exit status as that of the boot")
     _json(status)
 

@@ -153,6 +153,20 @@ def refresh(arguments: argparse.Namespace) -> int:
         return machine.report.exit
 
 
+def metadata(arguments: argparse.Namespace) -> int:
+    from homeport import instance, steps
+    with a_machine(arguments) as machine:
+        steps.read_facts(machine)
+        found = instance.read(machine)
+        if arguments.attributes is not None:
+            instance.write_attributes(machine.root, arguments.attributes, found)
+        if arguments.hostname is not None:
+            print(f"homeport: {instance.write_hostname(machine.root, arguments.hostname, found)}")
+        if arguments.attributes is arguments.hostname is None:
+            print(found.environment, end="")
+        return os.EX_OK
+
+
 def status(arguments: argparse.Namespace) -> int:
     from homeport.host.store import Store
     from homeport.report import show_status

@@ -9,16 +9,16 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.core.checks.reading import IPAddress, read_ip
 from homeport.core.facts import Facts
-from homeport.core.platforms import Situation, make
+from homeport.core.platforms import Platform, Situation, attributes, make
 from homeport.core.platforms.recognition import Candidate, recognise
-from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Way
+from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Want, Way, fixed
 from homeport.core.yamlwrite import render_yaml
 from homeport.errors import NoAssignment, SourceError, Unconfigured, Unreachable
 from homeport.host.files import read_file
@@ -70,30 +70,46 @@ def fetch(settings: Settings, facts: Facts, *, root: str | os.PathLike[str] = "/
     if it can't be asked; DocumentError for metadata that can't be used.
     """
     asker = Asker(settings, root, deadline, floor, clock, progress)
-    found = recognise(settings.platform, facts.cmdline, facts.smbios, drive.labels(root))
+    return reply(asker, *find(asker, facts), facts)
+
+
+def read_instance(settings: Settings, facts: Facts, *, root: str | os.PathLike[str] = "/", deadline: float,
+                  clock: Clock = SYSTEM_CLOCK, progress: Callable[[str], None] = lambda line: None,
+                  ) -> tuple[Platform, Files]:
+    """The platform that this machine is on, and what it says beyond the network. Raises SourceError as `fetch`."""
+    candidate, files, _ = find(Asker(settings, root, deadline, 0.0, clock, progress), facts, instead=attributes.wants)
+    return candidate.platform, files
+
+
+def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want]] | None = None,
+         ) -> tuple[Candidate, Files, Session | None]:
+    """The first candidate that has metadata, and those; with `instead` other ones than its network's."""
+    found = recognise(asker.settings.platform, facts.cmdline, facts.smbios, drive.labels(asker.root))
     missing = []
     for candidate in found:
+        ways: Sequence[Way] = candidate.platform.ways
+        if instead is not None:
+            wants = fixed(*instead(candidate.platform))
+            ways = [replace(way, wants=wants) for way in (*ways, *candidate.platform.elsewhere)]
         try:
-            files, session = ask(asker, candidate)
+            return candidate, *ask(asker, candidate, ways)
         except NotThere as error:
             missing.append(f"{candidate.platform.title} (by {candidate.reason}): no {error.path or 'metadata'}")
-            continue
-        return reply(asker, candidate, files, session, facts)
     if not found:
         raise Unconfigured("This machine is on no platform that is known here", "name it with platform=")
     kind = NoAssignment if any(candidate.surely for candidate in found) else Unconfigured
     raise kind(f"The platform has nothing for this machine: {'; '.join(missing)}")
 
 
-def ask(asker: Asker, candidate: Candidate) -> tuple[Files, Session | None]:
+def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way]) -> tuple[Files, Session | None]:
     """What the first way gives that has metadata, in rounds of one attempt for each.
 
     Raises NotThere if none has any, SourceError if one that may have some can't be asked.
     """
-    if not candidate.platform.ways:
+    if not ways:
         return {}, None
     asker.progress(f"asking {candidate.platform.title}, known by {candidate.reason}")
-    sessions = [asker.session(way) for way in candidate.platform.ways]
+    sessions = [asker.session(way) for way in ways]
     drives_until = asker.clock.monotonic() + min(DRIVE_WAIT, asker.left() - LAST_TRY)
     verdict: NotThere | SourceError = NotThere()
     for delay in delays(asker.clock.chance):

@@ -8,12 +8,14 @@ is an nmstatectl, `keyfiles/`; or `complaints.txt`.  `notes.txt` says what was l
 from __future__ import annotations
 
 import json
+import os
 from ipaddress import ip_address
 from pathlib import Path
 
 import pytest
 from tests.conftest import find_nmstatectl
 
+from homeport.cli import main
 from homeport.core import platforms
 from homeport.core.document import check_document
 from homeport.core.facts import Nic
@@ -69,13 +71,16 @@ def test_every_platform_has_a_case() -> None:
     assert {platform_of(case) for case in CASES} == set(NAMES)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+# Those that need to know the machine, as their metadata tell no MAC or no servers, and those that are refused.
+BLIND = [case for case in CASES if not (case / "complaints.txt").exists()
+         and platform_of(case) not in ("packet", "scaleway", "akamai")]
+
+
+@pytest.mark.parametrize("case", BLIND, ids=lambda case: case.name)
 def test_a_document_of_ours_is_acceptable(case: Path) -> None:
     """As any document must be, also where nothing is known of the machine."""
     platform = platforms.find(platform_of(case))
     assert platform is not None
-    if (case / "complaints.txt").exists() or platform.name in ("packet", "scaleway", "akamai"):
-        pytest.skip("refused, or not without knowing the machine")
     made = platforms.make(platform, saved.read(platform, case / "metadata"), platforms.Situation())
     assert check_document(render_yaml(made.tree).encode()).complaints == ()
 
@@ -86,3 +91,24 @@ def test_names() -> None:
     assert not set(ALIASES) & set(NAMES)
     assert find_name(" EC2 ") == "aws"
     assert platforms.find("metal") is None
+
+
+def test_an_unknown_name_is_a_wrong_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "--platform", "awz", str(tmp_path)]) == os.EX_USAGE
+    assert "known are akamai, aliyun, aws" in capsys.readouterr().err
+
+
+def test_a_folder_without_its_metadata(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["render", "--platform", "digitalocean", str(tmp_path)]) == os.EX_USAGE
+    assert "it would have openstack/latest/network_data.json or metadata/v1.json" in capsys.readouterr().err
+
+
+def test_what_is_left_out_is_said_beside_the_result(
+        root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("homeport.rendering.render_keyfiles", lambda *_: {})
+    folder = next(case for case in CASES if case.name == "nocloud-version-1-whole") / "metadata"
+    nics = [f"--nic=ens{number + 2}=00:00:5e:00:53:0{number}" for number in (1, 2, 3)]
+    assert main(["render", "--platform", "nocloud", str(folder), "--root", str(root), *nics]) == os.EX_OK
+    told = capsys.readouterr()
+    assert told.out.startswith("# desired-state.yaml\ninterfaces:\n- name: ens3\n")
+    assert "bond-new-option is not known here" in told.err

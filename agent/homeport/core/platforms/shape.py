@@ -94,9 +94,9 @@ class Platform:
     """One cloud or bare-metal provider.
 
     `name` is Ignition's (`ignition.platform.id=`).  `ways` are tried in order; `build` puts what their
-    metadata says into a Network and raises `reading.Fault`.  Each of `signs` is enough to recognise it;
-    `recognise` is for what signs cannot say, `also_known_by` what that is in words.  `reads`, `configures` and
-    `leaves` are for the documentation as well.
+    metadata says into a Network and raises `reading.Fault`.  `elsewhere` has only attributes.  Each of `signs`
+    is enough to recognise it; `recognise` is for what signs cannot say, `also_known_by` what that is in words.
+    `reads`, `configures` and `leaves` are for the documentation as well.
     """
 
     name: str
@@ -106,6 +106,7 @@ class Platform:
     signs: tuple[Sign, ...] = ()
     recognise: Callable[[Smbios], bool] = lambda smbios: False
     also_known_by: str = ""
+    elsewhere: tuple[Way, ...] = ()
     reconciles: bool = False
     reads: str = ""
     configures: str = ""

@@ -1,0 +1,111 @@
+"""Attributes by Afterburn's names, and host names that the kernel takes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport.core.platforms import PLATFORMS, find
+from homeport.core.platforms.attributes import (
+    ATTRIBUTES,
+    HOSTNAMES,
+    attributes,
+    environment_file,
+    hostname,
+    shortened,
+    wants,
+)
+from homeport.core.platforms.shape import Files, Platform
+
+
+def platform(name: str) -> Platform:
+    found = find(name)
+    assert found is not None
+    return found
+
+
+def of(name: str, files: dict[str, Any]) -> dict[str, str]:
+    data: Files = {path: value.encode() if isinstance(value, str) else json.dumps(value).encode()
+                   for path, value in files.items()}
+    return {key.removeprefix("AFTERBURN_"): value for key, value in attributes(platform(name), data).items()}
+
+
+EC2 = "2021-01-03/meta-data/"
+
+
+def test_ec2() -> None:
+    assert of("aws", {f"{EC2}hostname": "ip-10-0-1-10.ec2.internal\n", f"{EC2}local-ipv4": "10.0.1.10",
+                      f"{EC2}public-ipv4": "203.0.113.5", f"{EC2}placement/region": "eu-central-1"}) == {
+        "AWS_HOSTNAME": "ip-10-0-1-10.ec2.internal", "AWS_IPV4_LOCAL": "10.0.1.10", "AWS_IPV4_PUBLIC": "203.0.113.5",
+        "AWS_REGION": "eu-central-1", "CUSTOM_HOSTNAME": "ip-10-0-1-10.ec2.internal",
+        "CUSTOM_PRIVATE_IPV4": "10.0.1.10", "CUSTOM_PUBLIC_IPV4": "203.0.113.5"}
+
+
+def test_lists_are_numbered() -> None:
+    found = of("gcp", {"computeMetadata/v1/instance/network-interfaces/": [
+        {"ip": "10.128.0.5", "accessConfigs": [{"externalIp": "203.0.113.5"}]}, {"ip": "10.129.0.5"}]})
+    assert found == {"GCP_IP_LOCAL_0": "10.128.0.5", "GCP_IP_LOCAL_1": "10.129.0.5",
+                     "GCP_IP_EXTERNAL_0": "203.0.113.5",
+                     "CUSTOM_PRIVATE_IPV4": "10.128.0.5", "CUSTOM_PUBLIC_IPV4": "203.0.113.5"}
+
+
+def test_packet_counts_by_kind() -> None:
+    addresses = [{"address": "198.51.100.3", "gateway": "198.51.100.2", "public": True, "address_family": 4},
+                 {"address": "10.99.0.3", "gateway": "10.99.0.2", "public": False, "address_family": 4},
+                 {"address": "198.51.100.9", "gateway": "198.51.100.8", "public": True, "address_family": 4}]
+    found = of("packet", {"metadata": {"hostname": "m", "plan": "c3", "network": {"addresses": addresses}}})
+    assert found["PACKET_IPV4_PUBLIC_1"] == "198.51.100.9"
+    assert found["PACKET_IPV4_PRIVATE_GATEWAY_0"] == "10.99.0.2"
+    assert found["CUSTOM_PUBLIC_IPV4"] == "198.51.100.3"
+
+
+def test_the_first_place_that_is_there() -> None:
+    drive = {"openstack/latest/meta_data.json": {"hostname": "from-drive", "uuid": "u"}}
+    assert of("kubevirt", drive)["KUBEVIRT_HOSTNAME"] == "from-drive"
+    assert of("kubevirt", {"meta-data": "local-hostname: from-cidata\n"})["KUBEVIRT_HOSTNAME"] == "from-cidata"
+
+
+@pytest.mark.parametrize("data", ["", "{", "[]", "- a\n", "\xff", '{"hostname": {"a": 1}}', '{"hostname": "a\\nb"}',
+                                  '{"hostname": null, "interfaces": {"public": 7}}'])
+def test_what_is_not_as_it_should_be_is_no_attribute(data: str) -> None:
+    files: Files = {"metadata/v1.json": data.encode("latin-1")}
+    assert attributes(platform("digitalocean"), files) == {}
+    assert hostname(platform("digitalocean"), files) == ""
+
+
+@pytest.mark.parametrize(("name", "short"), [
+    ("web-1", "web-1"),
+    ("a" * 64, "a" * 64),
+    ("web-1." + "a" * 58, "web-1." + "a" * 58),  # 64 bytes fit as they are, dots and all
+    ("a" * 65, "a" * 64),
+    ("gke-node.c." + "project" * 10 + ".internal", "gke-node"),
+    ("ü" * 40, "ü" * 32),
+])
+def test_host_names_fit_the_kernel(name: str, short: str) -> None:
+    assert shortened(name) == short
+
+
+def test_azure_has_a_host_name_and_no_attribute_of_it() -> None:
+    files: Files = {"metadata/instance/compute": b'{"name": "vm-1", "vmSize": "D2"}'}
+    assert hostname(platform("azure"), files) == "vm-1"
+    assert attributes(platform("azure"), files) == {"AFTERBURN_AZURE_VMSIZE": "D2"}
+
+
+def test_values_are_read_by_systemd_as_they_were(tmp_path: Path) -> None:
+    """By a shell here, whose rules for what we write are the same."""
+    values = {"A": "plain-1.2:3/4", "B": 'a "quote" and a \\', "C": "$HOME `id`", "D": "ü b", "E": ""}
+    (tmp_path / "env").write_text(environment_file(values))
+    script = f'. {tmp_path}/env; printf "%s\\n" "$A" "$B" "$C" "$D" "$E"'
+    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
+    assert told.split("\n")[:5] == list(values.values())
+
+
+def test_every_platform_that_can_say_something_is_in_the_table() -> None:
+    assert {each.name for each in PLATFORMS} - set(ATTRIBUTES) == {"vmware"}
+    assert set(HOSTNAMES) <= set(ATTRIBUTES)
+    for each in PLATFORMS:
+        assert all(want.optional for want in wants(each))
