@@ -67,7 +67,9 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
 def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]:
     """Interface -> (UUID, keyfile) for all that is in force: NetworkManager's own text, made ours."""
     manager = machine.manager
-    chosen = profiles.persisted_set(manager.profiles(), manager.devices(), plan.interfaces, machine.in_memory)
+    chosen = profiles.persisted_set(
+        manager.profiles(), manager.devices(), plan.interfaces, before=machine.in_memory,
+        ours=machine.store.read_manifest().uuids, loopback=plan.needs_loopback)
     by_name = profiles.by_name(chosen)
     made = own_profiles(
         {name: read_profile(profile) for name, profile in by_name.items()},

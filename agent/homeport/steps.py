@@ -179,12 +179,13 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
         before = former_state(machine)
-        desired = former.removing_rules(resolved.config, before)
+        desired = former.removing(resolved.config, before)
         current = former.without_strangers(current_state(machine), desired, before)
         plan = Plan(
             assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
             changes=tuple(differences(desired, current, thorough=True)),
-            foreign=ownership.foreign, override=ownership.strangers)
+            foreign=ownership.foreign, override=ownership.strangers,
+            retired=frozenset(former.names(desired) - former.names(resolved.config)))
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan

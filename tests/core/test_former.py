@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from homeport.core import former
 from homeport.core.compare import differences
 from homeport.core.former import removing_rules, without_strangers
 
@@ -88,3 +91,39 @@ def test_leases_and_other_interfaces_pass_as_they_are() -> None:
 def test_odd_shapes_are_left_alone() -> None:
     shown = {"interfaces": [1, {"name": "ens3", "ipv4": None, "ipv6": {"address": 1}}], "routes": {"config": None}}
     assert without_strangers(shown, DESIRED, FORMER)["interfaces"] == [shown["interfaces"][1]]  # type: ignore[index]
+
+
+BRIDGE = {"interfaces": [
+    {"name": "br0", "type": "linux-bridge", "state": "up", "bridge": {"port": [{"name": "eth0"}, {"name": "eth1"}]}},
+    {"name": "eth0", "type": "ethernet", "state": "up"}, {"name": "eth1", "type": "ethernet", "state": "up"}]}
+
+
+def test_a_bridge_that_is_not_wanted_any_more_goes_and_frees_its_ports() -> None:
+    flat = {"interfaces": [{"name": "eth0", "type": "ethernet", "state": "up", "ipv4": {"enabled": True}}]}
+    assert former.removing_interfaces(flat, BRIDGE)["interfaces"] == [
+        {"name": "eth0", "type": "ethernet", "state": "up", "ipv4": {"enabled": True}, "controller": ""},
+        {"name": "br0", "type": "linux-bridge", "state": "down"}]
+
+
+def test_a_port_that_changes_its_controller_is_not_freed() -> None:
+    bond = {"interfaces": [
+        {"name": "bond0", "type": "bond", "state": "up", "link-aggregation": {"port": ["eth0"]}},
+        {"name": "eth0", "type": "ethernet", "state": "up"}]}
+    result = former.removing_interfaces(bond, BRIDGE)["interfaces"]
+    assert result[1] == {"name": "eth0", "type": "ethernet", "state": "up"}
+    assert result[2]["name"] == "br0"
+
+
+@pytest.mark.parametrize("desired", [BRIDGE, {"interfaces": [{"name": "br0", "state": "absent"}]}])
+def test_what_the_document_speaks_of_is_its_own_business(desired: dict[str, Any]) -> None:
+    assert former.removing_interfaces(desired, BRIDGE) == desired
+
+
+def test_blackhole_that_is_not_wanted_any_more_is_named() -> None:
+    hole = {"destination": "10.10.0.0/16", "route-type": "blackhole"}
+    via = {"destination": "0.0.0.0/0", "next-hop-interface": "eth0", "next-hop-address": "192.0.2.1"}
+    with_hole = {"routes": {"config": [hole, via]}}
+    assert former.removing_blackholes({"routes": {"config": [via]}}, with_hole) == {
+        "routes": {"config": [{**hole, "state": "absent"}, via]}}
+    assert former.removing_blackholes({}, with_hole) == {"routes": {"config": [{**hole, "state": "absent"}]}}
+    assert former.removing_blackholes(with_hole, with_hole) == with_hole

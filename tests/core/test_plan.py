@@ -47,3 +47,14 @@ def test_lines() -> None:
     assert plan().lines()[0].endswith("but its keyfiles must be written")
     assert plan(changes=(Complaint("mtu", "1500", "9000"),), foreign=("enp1s0",)).lines() == [
         "change mtu: 1500; 9000", "new profile for enp1s0"]
+
+
+@pytest.mark.parametrize(("desired", "needed"), [
+    ({}, False),
+    ({"routes": {"config": [{"destination": "0.0.0.0/0", "next-hop-interface": "a"}]}}, False),
+    ({"routes": {"config": [{"destination": "10.0.0.0/8", "route-type": "blackhole"}]}}, True),
+    ({"routes": {"config": [{"destination": "10.0.0.0/8", "route-type": "blackhole", "state": "absent"}]}}, False),
+    ({"route-rules": {"config": [{"priority": 30350, "route-table": 254}]}}, True),
+])
+def test_needs_loopback(desired: dict[str, Any], needed: bool) -> None:
+    assert plan(desired).needs_loopback is needed

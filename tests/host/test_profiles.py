@@ -53,8 +53,8 @@ def test_whose_interface_is_not_there_yet() -> None:
 
 
 def chosen(*all_profiles: Profile, before: set[str] | None, devices: tuple[Device, ...] = (),
-           wanted: tuple[str, ...] = ("eth0",)) -> list[str]:
-    return [one.uuid for one in profiles.persisted_set(all_profiles, devices, wanted, before)]
+           wanted: tuple[str, ...] = ("eth0",), **more: Any) -> list[str]:
+    return [one.uuid for one in profiles.persisted_set(all_profiles, devices, wanted, before=before, **more)]
 
 
 def test_kept_is_what_is_active_on_the_wanted_interfaces() -> None:
@@ -65,6 +65,8 @@ def test_kept_is_what_is_active_on_the_wanted_interfaces() -> None:
 
 def test_kept_is_the_profile_of_an_interface_that_is_down() -> None:
     assert chosen(profile("a", "eth0"), before=set(), devices=(device("eth0"),)) == ["a"]
+    assert chosen(profile("a", "eth0", ETC), before=None, devices=(device("eth0"),), ours={"a"}) == ["a"]
+    assert chosen(profile("admin", "eth0", ETC), before=None, devices=(device("eth0"),)) == []
 
 
 def test_kept_is_what_came_with_the_apply_and_has_no_device() -> None:
@@ -74,12 +76,24 @@ def test_kept_is_what_came_with_the_apply_and_has_no_device() -> None:
     assert chosen(port, theirs, before=None) == []
 
 
-def test_mirrored_profiles_are_nobodys() -> None:
-    mirrored = profile("lo", "lo", flags=ProfileFlags.EXTERNAL)
-    edited = profile("lo", "lo")
-    assert chosen(mirrored, before=set(), wanted=("lo",), devices=(device("lo", "lo"),)) == []
-    # For a blackhole route nmstate edits the loopback's profile in its place.
-    assert chosen(edited, before={"lo"}) == ["lo"]
+def test_a_port_of_open_vswitch_stays_although_nothing_was_applied() -> None:
+    port = Profile("/p", "p", "p", "ovs-port", "port0", f"{ETC}p.nmconnection", 0)
+    assert chosen(port, before=None, ours={"p"}) == ["p"]
+
+
+def test_an_interface_that_the_assignment_has_no_more_is_not_kept() -> None:
+    """nmstate put a copy into memory to take it down; that does not make it new."""
+    assert chosen(profile("br0", "br0"), before=set(), ours={"br0"}) == []
+
+
+@pytest.mark.parametrize(("flags", "loopback", "kept"), [
+    (0, True, ["lo"]),  # for a blackhole route nmstate edits the loopback's profile in its place
+    (0, False, []),  # it is needed no more
+    (ProfileFlags.EXTERNAL, True, []),  # NetworkManager only mirrors it
+])
+def test_profile_of_the_loopback(flags: int, loopback: bool, kept: list[str]) -> None:
+    found = chosen(profile("lo", "lo", flags=flags), before={"lo"}, devices=(device("lo", "lo"),), loopback=loopback)
+    assert found == kept
 
 
 def test_names_of_profiles_that_share_an_interface_name() -> None:

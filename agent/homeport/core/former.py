@@ -10,13 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from homeport.core.checks.view import View
 from homeport.core.compare.values import plain_ip, plain_network
+from homeport.core.nics import MADE
 from homeport.core.schema.kinds import read_number
 
 State = Mapping[str, Any]
 MAIN_TABLE = 254
 _OF_A_RULE = ("family", "ip-from", "ip-to", "priority", "route-table", "fwmark", "fwmask", "iif", "action",
               "suppress-prefix-length")
+
+
+def removing(desired: State, former: State) -> dict[str, Any]:
+    """`desired`, and what nmstate must be told to take away of the former desired state."""
+    return removing_interfaces(removing_blackholes(removing_rules(desired, former), former), former)
 
 
 def removing_rules(desired: State, former: State) -> dict[str, Any]:
@@ -28,6 +35,49 @@ def removing_rules(desired: State, former: State) -> dict[str, Any]:
     if not gone:
         return dict(desired)
     return {**desired, "route-rules": {**(desired.get("route-rules") or {}), "config": [*gone, *rules]}}
+
+
+def removing_blackholes(desired: State, former: State) -> dict[str, Any]:
+    """`desired`, with those routes without an interface of the former desired state to be absent that are not in it.
+
+    The other routes go with their interface (`host/nmstatectl.py` replaces those of each).
+    """
+    routes = list(_entries(desired, "routes"))
+    kept = {(_route(route), route.get("route-type")) for route in routes}
+    gone = [{"state": "absent", "destination": route.get("destination"), "route-type": route.get("route-type"),
+             **({"table-id": route["table-id"]} if "table-id" in route else {})}
+            for route in _entries(former, "routes") if route.get("route-type") and route.get("state") is None
+            and not route.get("next-hop-interface") and (_route(route), route.get("route-type")) not in kept]
+    if not gone:
+        return dict(desired)
+    return {**desired, "routes": {**(desired.get("routes") or {}), "config": [*gone, *routes]}}
+
+
+def removing_interfaces(desired: State, former: State) -> dict[str, Any]:
+    """`desired`, without what the former desired state made and it no longer has.
+
+    Interfaces that were made go down, which for them is to go; their ports are freed of them, or nmstate
+    would refuse a port that is to have an address of its own. Cards stay: they go back to DHCP with their
+    profile.
+    """
+    wanted = names(desired)
+    made = {entry.name: entry for entry in View(former).entries
+            if entry.up and entry.type in MADE and entry.type != "loopback" and entry.name not in wanted}
+    if not made:
+        return dict(desired)
+    freed = {port.name for entry in made.values() for port in entry.ports}
+    entries = [{**entry, "controller": ""} if entry.get("name") in freed and "controller" not in entry
+               and not _is_port(str(entry.get("name")), desired) else entry for entry in _interfaces(desired)]
+    gone = [{"name": name, "type": entry.type, "state": "down"} for name, entry in made.items()]
+    return {**desired, "interfaces": [*entries, *gone]}
+
+
+def names(state: State) -> set[str]:
+    return {str(entry.get("name")) for entry in _interfaces(state)}
+
+
+def _is_port(name: str, state: State) -> bool:
+    return any(port.name == name for entry in View(state).entries for port in entry.ports)
 
 
 def without_strangers(shown: State, desired: State, former: State) -> dict[str, Any]:

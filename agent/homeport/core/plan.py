@@ -19,6 +19,7 @@ class Plan:
     are the differences from what is in force; `foreign` the interfaces whose active profile is not ours:
     they need a new profile even if nothing else differs. `override` is set if one of those belongs to
     somebody who will want it back: nmstate must then make new profiles instead of editing theirs.
+    `retired` are interfaces that the former assignment made and this one does not have.
     """
 
     assignment: Assignment
@@ -28,6 +29,7 @@ class Plan:
     changes: tuple[Complaint, ...] = ()
     foreign: tuple[str, ...] = ()
     override: bool = False
+    retired: frozenset[str] = frozenset()
     persisted: bool = False
 
     @property
@@ -37,9 +39,10 @@ class Plan:
 
     @property
     def interfaces(self) -> tuple[str, ...]:
-        """The kernel names of the interfaces that the desired state wants to exist."""
+        """The kernel names of the interfaces that the assignment wants to exist."""
         return tuple(interface["name"] for interface in self.desired.get("interfaces", ())
-                     if interface.get("state", "up") not in ("absent", "ignore"))
+                     if interface.get("state", "up") not in ("absent", "ignore")
+                     and interface["name"] not in self.retired)
 
     @property
     def dns(self) -> dict[str, list[str]]:
@@ -52,6 +55,14 @@ class Plan:
     def has_dns(self) -> bool:
         """Whether the desired state names any DNS: then it counts, and nothing older beside it."""
         return any(self.dns.values())
+
+    @property
+    def needs_loopback(self) -> bool:
+        """Whether something of it has no interface of its own, and so a place in the loopback's profile."""
+        routes = (self.desired.get("routes") or {}).get("config") or []
+        rules = (self.desired.get("route-rules") or {}).get("config") or []
+        wanted = (entry for entry in (*routes, *rules) if entry.get("state") != "absent")
+        return any(not entry.get("next-hop-interface") for entry in wanted)
 
     @property
     def waits(self) -> dict[str, str]:

@@ -70,29 +70,31 @@ def addresses_now(manager: Manager) -> list[str]:
             for address in device.addresses]
 
 
-def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str],
-                  before: Collection[str] | None) -> list[Profile]:
+def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str], *,
+                  before: Collection[str] | None, ours: Collection[str] = (), loopback: bool = False) -> list[Profile]:
     """The profiles that make up what is in force for the `wanted` interfaces.
 
-    Those that are active on them; for one that is down, the profile that names it; and what came into
-    memory with the apply and has no device of its own (an Open vSwitch port, a peer). `before` are the
-    UUIDs that were in memory before the apply, None if nothing was applied: then nothing came. What
-    NetworkManager only mirrors (`lo`) is nobody's.
+    Those that are active on them; for one that is down, the profile that names it; what came into memory
+    with the apply and has no device of its own (an Open vSwitch port, a peer), or was kept so far; and that
+    of the `loopback`, if it is needed. `before` are the UUIDs that were in memory before the apply, None if
+    nothing was applied: then nothing came. `ours` are the UUIDs of those kept so far. What NetworkManager
+    only mirrors is nobody's.
     """
-    names = set(wanted)
+    names = set(wanted) | ({"lo"} if loopback else set())
     active = {device.profile for device in devices if device.interface in names}
     covered = {device.interface for device in devices if device.interface in names and device.profile}
 
-    def came(profile: Profile) -> bool:
-        """With the apply; nmstate edits the profile of the loopback, which is always there, in its place."""
-        return before is not None and (profile.uuid not in before or profile.interface_name == "lo")
+    def belongs(profile: Profile) -> bool:
+        if profile.uuid in active:
+            return True
+        if profile.interface_name in names:
+            return profile.interface_name not in covered and (
+                profile.uuid in ours or profile.filename.startswith(RUN_FOLDER))
+        if profile.uuid in ours:
+            return profile.type == "ovs-port"
+        return before is not None and profile.filename.startswith(RUN_FOLDER) and profile.uuid not in before
 
-    return [profile for profile in profiles
-            if not profile.external and (
-                profile.uuid in active
-                or (profile.filename.startswith(RUN_FOLDER) and (
-                    profile.interface_name in names - covered
-                    or (profile.interface_name not in names and came(profile)))))]
+    return [profile for profile in profiles if not profile.external and belongs(profile)]
 
 
 def by_name(profiles: Iterable[Profile]) -> dict[str, Profile]:

@@ -1,0 +1,72 @@
+"""An assignment that takes another shape: what the former one made goes, what it did not touch stays."""
+
+from __future__ import annotations
+
+from container import Machine, Nic
+from seed import ADDRESS, DNS, NIC, SEED, assert_seed_keyfile, default_routes, seed_document
+from world import World
+
+BRIDGE = """\
+interfaces:
+- {name: br0, type: linux-bridge, state: up,
+   bridge: {options: {stp: {enabled: false}}, port: [{name: enp1s0}]},
+   ipv4: {enabled: true, address: [{ip: 192.168.122.151, prefix-length: 24}]}, ipv6: {enabled: false}}
+- {name: enp1s0, type: ethernet, state: up, ipv4: {enabled: false}, ipv6: {enabled: false}}
+- {name: mv0, type: mac-vlan, state: up, mac-vlan: {base-iface: enp2s0, mode: bridge},
+   ipv4: {enabled: true, address: [{ip: 10.9.9.9, prefix-length: 24}]}, ipv6: {enabled: false}}
+- {name: enp2s0, type: ethernet, state: up, ipv4: {enabled: false}, ipv6: {enabled: false}}
+routes:
+  config:
+  - {destination: 0.0.0.0/0, next-hop-address: 192.168.122.1, next-hop-interface: br0}
+  - {destination: 10.10.0.0/16, route-type: blackhole}
+dns-resolver: {config: {server: [192.168.122.1], search: [example.com]}}
+"""
+
+
+def test_bridge_to_flat_and_back(world: World) -> None:
+    """Bridge, macvlan and blackhole route; reboot with nobody there; then the seed document by refresh; then back."""
+    world.dhcp.start()
+    server = world.serve()
+    url = server.put(SEED, BRIDGE)
+    with Machine(world, "shapes", nics=(Nic(NIC), Nic("enp2s0"))) as machine:
+        assert_bridged(machine, machine.boot(f"homeport.config={url}").status)
+        machine.power_off()
+        server.stop()
+        boot = machine.boot(f"homeport.config={url}")
+        assert_bridged(machine, boot.status)
+        assert boot.status["steps"][0]["name"] == "fast path"
+
+        server.start()
+        # Asked again and unchanged: what has no device of its own (the blackhole's profile) is kept, too.
+        machine.run(["homeport", "refresh"], timeout=60)
+        assert_bridged(machine, machine.look().status)
+
+        server.put(SEED, seed_document())
+        done = machine.run(["homeport", "refresh"], timeout=60)
+        outcome = machine.look()
+        assert outcome.status["exit"] == 0, done
+        # The other NIC is nobody's now: DHCP, behind the assigned route and servers.
+        machine.wait("ip -4 route show default dev enp2s0 | grep -q dhcp")
+        outcome = machine.look()
+        assert outcome.addresses(NIC) == [ADDRESS]
+        first, second = sorted(default_routes(outcome), key=lambda route: route[2])
+        assert first == ("192.168.122.1", NIC, 150, "main")
+        assert second[1] == "enp2s0"
+        assert outcome.resolv[0] == DNS
+        assert_seed_keyfile(machine, outcome)
+        assert "br0" not in machine.run(["ip", "-br", "link"]).stdout
+        assert "mv0" not in machine.run(["ip", "-br", "link"]).stdout
+
+        server.put(SEED, BRIDGE)
+        machine.run(["homeport", "refresh"], timeout=60)
+        assert_bridged(machine, machine.look().status)
+
+
+def assert_bridged(machine: Machine, status: dict[str, object]) -> None:
+    assert (status["rung"], status["exit"]) == ("assigned", 0), status
+    addresses = machine.run(["ip", "-br", "-4", "address"]).stdout.split()
+    assert {"192.168.122.151/24", "10.9.9.9/24"} <= set(addresses)
+    assert "blackhole 10.10.0.0/16" in machine.run(["ip", "route"]).stdout
+    assert "search example.com" in machine.read("/etc/resolv.conf")
+    names = machine.run(["ls", "/etc/NetworkManager/system-connections"]).stdout.split()
+    assert sorted(names) == [f"homeport-{name}.nmconnection" for name in ("br0", "enp1s0", "enp2s0", "lo", "mv0")]
