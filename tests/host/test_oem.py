@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from homeport.host.files import write_atomic
 
 ETC = "etc/NetworkManager/system-connections"
 # What a keyfile may hold that YAML or a shell could mistake.
-ODD = ("[connection]\nid=homeport-enp1s0\n\n[wifi-security]\npsk=a: 'b' \"c\" \\n # $(d) `e` {f}\n"
+ODD = ("[connection]\nid=homeport-enp1s0\n\n[wifi-security]\npsk=a: 'b' \"c\" \\n # $(d) `e` {f} {{g}} {{{\n"
        "[user]\nnote=  two  blanks, a tab\there, ümlaut, no:yes, 0o17, 1e3\n")
 KEYFILES = {f"{ETC}/homeport-enp1s0.nmconnection": ODD, f"{ETC}/homeport-bond0.nmconnection": "[connection]\nid=b\n"}
 
@@ -27,12 +28,13 @@ def root(tmp_path: Path) -> Path:
 
 
 def replay(root: Path) -> None:
-    """What yip does with the files of a stage (rancher/yip, plugins/files.go)."""
+    """What yip does with the files of a stage: the content is a template, in which only a quoted text may stand."""
     stage, = yaml.safe_load((root / oem.PATH).read_text())["stages"]["initramfs"]
     for file in stage["files"]:
         target = root / file["path"].lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(file["content"])
+        plain = re.sub(r"\{\{(?!\"\{\{\"\}\})", "(a template)", file["content"])
+        target.write_text(plain.replace('{{"{{"}}', "{{"))
         target.chmod(file["permissions"])
         assert (file["owner"], file["group"]) == (0, 0)
 

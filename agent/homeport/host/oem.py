@@ -33,7 +33,7 @@ def is_elemental(root: Path) -> bool:
 def render(keyfiles: Mapping[str, str]) -> bytes:
     """The yip file for these keyfiles: path below the root -> text."""
     from homeport.core.yamlwrite import render_yaml
-    files = [{"path": f"/{path}", "permissions": 0o600, "owner": 0, "group": 0, "content": text}
+    files = [{"path": f"/{path}", "permissions": 0o600, "owner": 0, "group": 0, "content": _quote(text)}
              for path, text in sorted(keyfiles.items())]
     stage = {"if": GUARD, "files": files}
     tree = {"name": "Network of this machine", "stages": {"initramfs": [stage]}}
@@ -74,6 +74,11 @@ def forget(root: Path) -> bool:
 
 def owns(root: Path) -> bool:
     return (_read(root) or b"").startswith(MARK.encode())
+
+
+def _quote(text: str) -> str:
+    """`text` such that yip, which takes it for a template of Go's, writes it as it is (rancher/yip, plugins/file.go)."""
+    return text.replace("{{", '{{"{{"}}')
 
 
 def _read(root: Path) -> bytes | None:
