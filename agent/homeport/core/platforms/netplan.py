@@ -94,7 +94,7 @@ def _addresses(link: Link, entry: Node, network: Network) -> None:
         link.no_ipv6 = not any(":" in str(node.value) for node in entry["addresses"].items())
     for node in entry["addresses"].items():
         # An address may have options of its own: `- 192.0.2.1/24: {label: x}`.
-        link.add(Node(next(iter(node.value)), node.path).interface() if isinstance(node.value, dict)
+        link.add(Node(next(iter(node.value), None), node.path).interface() if isinstance(node.value, dict)
                  else node.interface())
     network.each(entry["routes"].items(), partial(_route, link=link, network=network))
     if not entry["routes"]:

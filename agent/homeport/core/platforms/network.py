@@ -7,8 +7,9 @@ format, and how nmstate writes all this (`rendering.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, TypeVar
 
 from homeport.core.complaint import Complaint
@@ -59,7 +60,7 @@ class Link:
     match: dict[str, str] = field(default_factory=dict)
     mac: str = ""
     mtu: int | None = None
-    addresses: list[IPInterface] = field(default_factory=list)
+    addresses: dict[IPInterface, None] = field(default_factory=dict)  # in order, each once
     dhcp: dict[int, Dhcp] = field(default_factory=dict)
     shape: dict[str, Any] = field(default_factory=dict)
     parts: list[str] = field(default_factory=list)
@@ -67,8 +68,7 @@ class Link:
     no_ipv6: bool = False
 
     def add(self, address: IPInterface) -> None:
-        if address not in self.addresses:
-            self.addresses.append(address)
+        self.addresses.setdefault(address)
 
 
 @dataclass(frozen=True)
@@ -101,12 +101,14 @@ class Network:
     def __init__(self, situation: Situation) -> None:
         self.situation = situation
         self.links: dict[str, Link] = {}
-        self.routes: list[Route] = []
+        self._cards: dict[str, Link] = {}
+        self._macs = frozenset(situation.macs)
+        self.routes: dict[Route, None] = {}  # in order, each once
         self.rules: list[Rule] = []
-        self.servers: list[tuple[str, IPAddress]] = []  # the link that a link-local one is on, and the server
-        self.search: list[str] = []
+        self.servers: dict[IPAddress, str] = {}  # in order; with the link that a link-local one is on
+        self.search: dict[str, None] = {}
         self.faults: list[Complaint] = []
-        self.notes: list[str] = []
+        self.notes: dict[str, None] = {}
         self.absent: dict[str, None] = {}  # MACs
 
     def each(self, items: Iterable[Item], do: Callable[[Item], object]) -> None:
@@ -119,10 +121,10 @@ class Network:
 
     def card(self, mac: str, name: str = "", mtu: int | None = None) -> Link:
         """The card with this (normalised) MAC; each has one Link, however often it is spoken of."""
-        link = next((link for link in self.links.values() if link.card == mac), None)
+        link = self._cards.get(mac)
         if link is None:
-            link = self.add(Link(self._free(name or f"nic{len(self.links)}"), card=mac))
-            if self.situation.nics and mac not in self.situation.macs:
+            link = self._cards[mac] = self.add(Link(self._free(name or f"nic{len(self.links)}"), card=mac))
+            if self.situation.nics and mac not in self._macs:
                 self.absent[mac] = None
         link.mtu = mtu or link.mtu
         return link
@@ -146,9 +148,7 @@ class Network:
 
     def route(self, link: Link, destination: IPInterface, gateway: IPAddress | None = None, *,
               metric: int | None = None, table: int | None = None) -> None:
-        route = Route(link.name, destination, gateway, metric, table)
-        if route not in self.routes:
-            self.routes.append(route)
+        self.routes.setdefault(Route(link.name, destination, gateway, metric, table))
 
     def default_route(self, link: Link, gateway: IPAddress, *, metric: int | None = None,
                       table: int | None = None) -> None:
@@ -157,13 +157,11 @@ class Network:
     def serve(self, servers: Iterable[IPAddress], search: Iterable[str] = (), link: str = "") -> None:
         """DNS servers and search domains, each once, in order."""
         for server in servers:
-            if all(server != other for _, other in self.servers):
-                self.servers.append((link, server))
-        self.search += [domain for domain in search if domain not in self.search]
+            self.servers.setdefault(server, link)
+        self.search |= dict.fromkeys(search)
 
     def note(self, text: str) -> None:
-        if text not in self.notes:
-            self.notes.append(text)
+        self.notes.setdefault(text)
 
     def without_absent(self) -> dict[str, Link]:
         """The links that this machine can have: with a card that is here, or made of at least one of those."""
@@ -175,8 +173,9 @@ class Network:
         return left
 
     def _free(self, name: str) -> str:
-        names = (name, *(f"{name}-{number}" for number in range(2, 10_000)))
-        return next(each for each in names if each not in self.links)
+        if name not in self.links:
+            return name
+        return next(each for number in count(2) if (each := f"{name}-{number}") not in self.links)
 
 
 def anywhere(version: int) -> IPInterface:
@@ -192,10 +191,3 @@ def host(ip: IPAddress) -> IPInterface:
 
     return ip_interface(f"{ip}/{ip.max_prefixlen}")
 
-
-def families(links: Iterable[Link]) -> Iterator[int]:
-    """The versions of IP that these links have."""
-    for version in (4, 6):
-        if any(version in link.dhcp or any(address.version == version for address in link.addresses)
-               for link in links):
-            yield version

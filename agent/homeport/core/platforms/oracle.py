@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from ipaddress import ip_interface
 
 from homeport.core.platforms.network import Link, Network
 from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, tree
@@ -44,7 +43,7 @@ def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vni
 
 def _address(node: Node, subnet: Node) -> IPInterface:
     length = subnet.network().network.prefixlen if subnet else node.ip().max_prefixlen
-    return ip_interface(f"{node.ip()}/{length}")
+    return Node(str(node.ip()), node.path).interface(Node(length, subnet.path))
 
 
 def _on_vlan(index: int, entry: Node, mac: str, cards: dict[int, str], network: Network) -> Link:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from homeport.core.platforms.network import Dhcp, Link, Network, Route, Rule, host
-from homeport.core.platforms.reading import IPAddress
+from homeport.core.platforms.reading import IPAddress, IPInterface
 
 MAIN = 254
 
@@ -99,17 +99,34 @@ def automatic(dhcp: Dhcp, has_servers: bool) -> dict[str, Any]:
 
 def with_neighbours(routes: Iterable[Route], links: Mapping[str, Link]) -> list[Route]:
     """The routes, each with a host route to its gateway before it if that is in no network of its link."""
-    done: list[Route] = []
+    done: dict[Route, None] = {}
+    reached = {name: Reach(link.addresses) for name, link in links.items()}
     for route in routes:
         gateway, link = route.gateway, links[route.link]
-        if gateway is not None and not gateway.is_link_local and gateway.version not in link.dhcp:
-            networks = [address.network for address in link.addresses]
-            networks += [other.destination.network for other in done
-                         if other.link == route.link and other.gateway is None]
-            if not any(gateway in network for network in networks if network.version == gateway.version):
-                done.append(Route(route.link, host(gateway), metric=route.metric, table=route.table))
-        done.append(route)
-    return done
+        if gateway is None:
+            reached[link.name].add(route.destination)
+        elif not (gateway.is_link_local or gateway.version in link.dhcp or reached[link.name].has(gateway)):
+            done.setdefault(Route(link.name, host(gateway), metric=route.metric, table=route.table))
+            reached[link.name].add(host(gateway))
+        done.setdefault(route)
+    return list(done)
+
+
+class Reach:
+    """The networks on one link. By their lengths: there may be thousands of them, and of routes."""
+
+    def __init__(self, networks: Iterable[IPInterface]) -> None:
+        self.starts: dict[tuple[int, int], set[int]] = {}
+        for network in networks:
+            self.add(network)
+
+    def add(self, network: IPInterface) -> None:
+        bits = network.max_prefixlen - network.network.prefixlen
+        self.starts.setdefault((network.version, bits), set()).add(int(network) >> bits)
+
+    def has(self, ip: IPAddress) -> bool:
+        return any(int(ip) >> bits in starts for (version, bits), starts in self.starts.items()
+                   if version == ip.version)
 
 
 def route_entry(route: Route) -> dict[str, Any]:
@@ -137,11 +154,12 @@ def rule_entry(rule: Rule) -> dict[str, Any]:
 
 def resolver(network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
     """Servers by family, in the order of each one's first: a profile keeps no other order."""
-    known = [(link, server) for link, server in network.servers if not link or link in links]
-    order = list(dict.fromkeys(server.version for _, server in known))
-    servers = [with_zone(server, link) for version in order for link, server in known if server.version == version]
+    known = {server: link for server, link in network.servers.items() if not link or link in links}
+    order = list(dict.fromkeys(server.version for server in known))
+    servers = [with_zone(server, link) for version in order for server, link in known.items()
+               if server.version == version]
     dns: dict[str, Any] = {"server": servers} if servers else {}
-    return dns | ({"search": network.search} if network.search else {})
+    return dns | ({"search": list(network.search)} if network.search else {})
 
 
 def with_zone(server: IPAddress, link: str) -> str:

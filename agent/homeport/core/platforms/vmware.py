@@ -31,7 +31,6 @@ def build(files: Files, network: Network) -> None:
 def unpack(data: bytes, encoding: Node, path: str) -> bytes:
     """The bytes that were packed as `encoding` says; raises Fault."""
     import base64
-    import binascii
     import zlib
 
     kind = encoding.text("").lower()
@@ -45,7 +44,7 @@ def unpack(data: bytes, encoding: Node, path: str) -> bytes:
             return packed
         unpacker = zlib.decompressobj(DEFLATE_IN_GZIP)
         text = unpacker.decompress(packed, LARGEST)
-    except (binascii.Error, zlib.error):
+    except (ValueError, zlib.error):
         raise Node(kind, path).fault(f"a value that is {kind}, as its encoding says") from None
     if unpacker.unconsumed_tail or not unpacker.eof:
         raise Node(kind, path).fault(f"at most {LARGEST >> 10} KiB unpacked, and all of it")
