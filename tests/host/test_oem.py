@@ -33,8 +33,8 @@ def replay(root: Path) -> None:
     for file in stage["files"]:
         target = root / file["path"].lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
-        plain = re.sub(r"\{\{(?!\"\{\{\"\}\})", "(a template)", file["content"])
-        target.write_text(plain.replace('{{"{{"}}', "{{"))
+        target.write_text(re.sub(r'\{\{("\{\{"|.*?)\}\}', lambda found: "{{" if found[1] == '"{{"' else "(a template)",
+                                 file["content"]))
         target.chmod(file["permissions"])
         assert (file["owner"], file["group"]) == (0, 0)
 
