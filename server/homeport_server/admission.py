@@ -108,14 +108,12 @@ def admit(desk: Desk, request: Request) -> Found | Refused:
         return Refused(
             f"MachineInventory creation failed: failed to create machine inventory {namespace}/{name}: it already "
             f"exists, for {machine.identities[-1]}; machineName must make another name for each machine")
-    if machine is None:
-        machines.create(desk.connection, namespace, name, registration.key if registration else "", desk.now)
-        machine = machines.find_named(desk.connection, namespace, name)
-    assert machine is not None
+    made = machine.id if machine else machines.create(
+        desk.connection, namespace, name, registration.key if registration else "", desk.now)
     if request.caller is not None:
-        machines.add_identity(desk.connection, machine.id, request.caller, desk.now)
-        machine = machines.find(desk.connection, request.caller)
-        assert machine is not None
+        machines.add_identity(desk.connection, made, request.caller, desk.now)
+    machine = machines.find_named(desk.connection, namespace, name)
+    assert machine is not None
     return machine, ""
 
 

@@ -69,7 +69,7 @@ def build_parser() -> Parser:
     _state(serve)
     serve.add_argument("--listen", metavar="ADDR:PORT", action="append", type=_listen, help=(
         "default: 0.0.0.0:443, without TLS 0.0.0.0:80; may be given several times"))
-    serve.add_argument("--url", metavar="URL", type=_url, default="", help=(
+    serve.add_argument("--url", metavar="URL", type=_url, help=(
         "where machines find this server, without a path; default: as each of them found it"))
     serve.add_argument("--name", metavar="NAME", action="append", default=[], help=(
         "one more host name or address that the server's own certificate is for"))

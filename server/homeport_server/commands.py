@@ -31,7 +31,7 @@ def serve(arguments: argparse.Namespace) -> int:
     try:
         run(Serving(
             folder=arguments.folder, state=arguments.state, listen=tuple(arguments.listen or [("0.0.0.0", port)]),
-            url=arguments.url, plain_http=arguments.no_tls, names=tuple(arguments.name),
+            url=arguments.url or "", plain_http=arguments.no_tls, names=tuple(arguments.name),
             certificate=arguments.tls_cert, key=arguments.tls_key, ca=arguments.tls_ca,
             tpm_cas=tuple(arguments.tpm_ca), http=arguments.http, moved=arguments.moved,
             check_config=not arguments.trust_config, most_connections=max(1, arguments.connections)))

@@ -6,7 +6,7 @@ Pure. Addresses are numbers here, all of one family; 2^64 of them cost no more t
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 Span = tuple[int, int]  # first and last, both included
@@ -54,21 +54,32 @@ class Ranges:
     def size(self) -> int:
         return sum(last - first + 1 for first, last in self.spans)
 
-    def free(self, taken: Iterable[int]) -> Iterator[int]:
-        """The addresses that are not among `taken` (ascending), lowest first.
-
-        `taken` is read only as far as it must be: a set with a gap near its start costs little.
-        """
-        occupied = iter(taken)
-        next_taken = next(occupied, None)
+    def numbers(self) -> Iterator[int]:
+        """All of them, lowest first; only for sets that are known to be small."""
         for first, last in self.spans:
-            number = first
-            while number <= last:
-                while next_taken is not None and next_taken < number:
-                    next_taken = next(occupied, None)
-                if next_taken != number:
-                    yield number
-                number += 1
+            yield from range(first, last + 1)
+
+    def first_free(self, taken: Callable[[Span], tuple[int, int]]) -> int | None:
+        """The lowest address that is not taken, None if all are.
+
+        `taken` tells for a span how many of its addresses are taken, and which is the highest of them (anything if
+        none is). It is asked once for each span that is full or has no gaps, else some log2(taken) times.
+        """
+        for first, last in self.spans:
+            count, highest = taken((first, last))
+            if count == last - first + 1:
+                continue
+            low, high = first, first + count  # among so many there is a gap
+            if not count or highest == high - 1:
+                return high
+            while low < high:
+                middle = (low + high) // 2
+                if taken((low, middle))[0] == middle - low + 1:
+                    low = middle + 1
+                else:
+                    high = middle
+            return low
+        return None
 
 
 def parse_span(text: str) -> tuple[int, Span]:

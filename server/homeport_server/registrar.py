@@ -1,7 +1,7 @@
 """The registrar: who a machine is, and what it is assigned. The same for every protocol.
 
-One request is one transaction, in this order: recognise, admit, write down what the machine says, find its network,
-give it its addresses, answer. Everything is decided from the manifests in force and the database; nothing is kept
+One request is one transaction, in this order: recognise, admit, find its network, give it its addresses, write down
+what it says and what it is told. Everything is decided from the manifests in force and the database; nothing is kept
 in memory, so a server that is killed forgets nothing that anybody was told.
 """
 
@@ -94,12 +94,12 @@ def _answer(desk: Desk, request: Request) -> Outcome:
     if inventory is None and request.registration is None:
         return Refused(f"{machine.name} is of the registration {machine.registration or '(none)'}, which is not in "
                        f"force any more")
-    _write_down(desk, request, machine, inventory, note)
     network = _network(request, inventory)
     granted, missing = granting.grant(desk, request, machine, inventory, network)
     outcome = Waiting(machine.name, "; ".join(missing)) if missing else Assigned(
         machine.name, machine.namespace, network, granted)
-    _remember(desk, machine, outcome, network)
+    said = _said(desk, request, machine, inventory, note)
+    _change(desk, machine, said | _told(outcome, network))
     return outcome
 
 
@@ -113,19 +113,21 @@ def _inventory(manifests: Manifests, machine: Machine) -> Inventory | None:
     return named if named and (not named.hashed or not machine.identities) else None
 
 
-def _write_down(desk: Desk, request: Request, machine: Machine, inventory: Inventory | None, note: str) -> None:
-    """What the machine says of itself now."""
+def _said(desk: Desk, request: Request, machine: Machine, inventory: Inventory | None, note: str) -> dict[str, Any]:
+    """What the machine says of itself, as columns."""
     facts = request.facts.over(machine.facts)
-    if facts != machine.facts:
-        machines.set_facts(desk.connection, machine.id, facts)
+    machines.set_cards(desk.connection, machine, facts.macs)
     labels, annotations = naming.marks(
         request.registration, machine.labels, machine.annotations, request.labels, request.annotations,
         request.data, desk.chance)
     if inventory is not None:
         labels, annotations = {**labels, **inventory.labels}, {**annotations, **inventory.annotations}
-    _change(desk, machine, labels=labels, annotations=annotations, note=note or machine.note,
-            registration=request.registration.key if request.registration else machine.registration,
-            seen=desk.now if desk.now - machine.seen > SEEN_EVERY else machine.seen)
+    return {
+        "uuid": facts.uuid, "serial": facts.serial, "labels": labels, "annotations": annotations,
+        "note": note or machine.note,
+        "registration": request.registration.key if request.registration else machine.registration,
+        "seen": desk.now if desk.now - machine.seen > SEEN_EVERY else machine.seen,
+    }  # fmt: skip
 
 
 def _network(request: Request, inventory: Inventory | None) -> Network:
@@ -139,16 +141,16 @@ def _network(request: Request, inventory: Inventory | None) -> Network:
                    pools={**template.pools, **inventory.network.pools})
 
 
-def _remember(desk: Desk, machine: Machine, outcome: Outcome, network: Network) -> None:
-    """What the machine was told, for people and for `export`."""
-    _change(
-        desk, machine,
-        pending=outcome.reason if isinstance(outcome, Waiting) else "",
-        revision=outcome.revision if isinstance(outcome, Assigned) and network else "",
-        network={"configurator": network.configurator, "config": network.config, "pools": dict(network.pools)})
+def _told(outcome: Outcome, network: Network) -> dict[str, Any]:
+    """What the machine is told, as columns, for people and for `export`."""
+    return {
+        "pending": outcome.reason if isinstance(outcome, Waiting) else "",
+        "revision": outcome.revision if isinstance(outcome, Assigned) and network else "",
+        "network": {"configurator": network.configurator, "config": network.config, "pools": dict(network.pools)},
+    }  # fmt: skip
 
 
-def _change(desk: Desk, machine: Machine, **values: Any) -> None:
+def _change(desk: Desk, machine: Machine, values: dict[str, Any]) -> None:
     """Write what is different, and nothing if nothing is: a machine that asks again costs no wait for the disk."""
     different = {key: value for key, value in values.items() if getattr(machine, key) != value}
     if different:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from cryptography import x509
-from cryptography.exceptions import InvalidSignature
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
@@ -115,12 +115,11 @@ def make_challenge(attestation: Attestation, random: Callable[[int], bytes]) -> 
 
 
 def _read_ek(pem: bytes) -> tuple[RSAPublicKey, x509.Certificate | None]:
-    certificate = None
-    if b"BEGIN CERTIFICATE-----" in pem:
-        certificate = x509.load_pem_x509_certificate(pem)
-        key = certificate.public_key()
-    else:
-        key = serialization.load_pem_public_key(pem)  # type: ignore[assignment]
+    certificate = x509.load_pem_x509_certificate(pem) if b"BEGIN CERTIFICATE-----" in pem else None
+    try:
+        key = certificate.public_key() if certificate else serialization.load_pem_public_key(pem)
+    except UnsupportedAlgorithm:
+        key = None
     if not isinstance(key, RSAPublicKey):
         raise TpmFault("an EK that is no RSA key")
     if not SMALLEST_KEY <= key.key_size <= LARGEST_KEY:
@@ -174,7 +173,7 @@ def _check_vendor(certificate: x509.Certificate | None, cas: Sequence[x509.Certi
 def _issued(certificate: x509.Certificate, ca: x509.Certificate) -> bool:
     try:
         certificate.verify_directly_issued_by(ca)
-    except (ValueError, TypeError, InvalidSignature):
+    except (ValueError, TypeError, InvalidSignature, UnsupportedAlgorithm):
         return False
     return True
 

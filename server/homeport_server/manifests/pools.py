@@ -65,7 +65,7 @@ def read_pool(document: Document, complain: Callable[[Complaint], None]) -> Pool
     reading = _Reading(spec)
     addresses = reading.spans("addresses") or reading.old_spans()
     if not addresses:
-        if not reading.faulty:
+        if not reading.faulty and not spec.tree.get("addresses"):
             spec.fault(("addresses",), spec.tree.get("addresses"), "at least one address, range or CIDR")
         return None
     excluded = reading.spans("excludedAddresses")

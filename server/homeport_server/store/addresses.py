@@ -6,7 +6,7 @@ so the slower one fails and `Database.change` runs it again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from homeport.core.addresses import Address
 from homeport_server.manifests.pools import Pool
-from homeport_server.ranges import from_key, parse_address, to_key, to_text
+from homeport_server.ranges import Span, from_key, parse_address, to_key, to_text
 from homeport_server.store.tables import addresses
 
 
@@ -69,8 +69,12 @@ def reserved(connection: Connection, keys: Collection[str], name: str) -> Held |
 
 def take_free(connection: Connection, pool: Pool, machine: int, name: str, now: float) -> str | None:
     """Give `machine` the lowest free address of `pool` under `name`; None if there is no free one."""
-    wake_rested(connection, now)
-    number = next(pool.ranges.free(_taken(connection, pool)), None)
+    def taken(span: Span) -> tuple[int, int]:
+        return _taken(connection, pool.ranges.version, span)
+
+    number = pool.ranges.first_free(taken)
+    if number is None and _wake_rested(connection, now):
+        number = pool.ranges.first_free(taken)
     if number is None:
         return None
     ip = to_text(pool.ranges.version, number)
@@ -138,34 +142,21 @@ def end_reservation(connection: Connection, held: Held) -> None:
         connection.execute(update(addresses).where(this).values(reserved_for=None))
 
 
-def wake_rested(connection: Connection, now: float) -> None:
-    """Free what has rested long enough."""
-    connection.execute(delete(addresses).where(
-        addresses.c.free_at <= now, addresses.c.machine.is_(None), addresses.c.reserved_for.is_(None)))
-
-
-def count(connection: Connection, pool: Pool) -> int:
-    """How many addresses of the pool are not free."""
-    return sum(connection.scalar(select(func.count()).select_from(addresses).where(
-        addresses.c.key.between(low, high))) or 0 for low, high in _key_spans(pool))
-
-
 def key_of(ip: str) -> str:
     return to_key(*parse_address(ip))
 
 
-def _taken(connection: Connection, pool: Pool) -> Iterator[int]:
-    """The taken addresses in the pool's ranges, ascending, read as they are asked for."""
-    for low, high in _key_spans(pool):
-        statement = select(addresses.c.key).where(addresses.c.key.between(low, high)).order_by(addresses.c.key)
-        with connection.execute(statement, execution_options={"yield_per": 200}) as result:
-            for key in result.scalars():
-                yield from_key(key)[1]
+def _taken(connection: Connection, version: int, span: Span) -> tuple[int, int]:
+    """How many addresses of a span are not free, and the highest of them."""
+    row = connection.execute(select(func.count(), func.max(addresses.c.key)).where(
+        addresses.c.key.between(to_key(version, span[0]), to_key(version, span[1])))).one()
+    return row[0], from_key(row[1])[1] if row[1] else -1
 
 
-def _key_spans(pool: Pool) -> Sequence[tuple[str, str]]:
-    version = pool.ranges.version
-    return [(to_key(version, first), to_key(version, last)) for first, last in pool.ranges.spans]
+def _wake_rested(connection: Connection, now: float) -> int:
+    """Free what has rested long enough; how many were."""
+    return connection.execute(delete(addresses).where(
+        addresses.c.free_at <= now, addresses.c.machine.is_(None), addresses.c.reserved_for.is_(None))).rowcount
 
 
 def _held(row: Row[Any]) -> Held:

@@ -38,6 +38,14 @@ class Machine:
     seen: float
 
     @property
+    def uuid(self) -> str:
+        return self.facts.uuid
+
+    @property
+    def serial(self) -> str:
+        return self.facts.serial
+
+    @property
     def proven(self) -> bool:
         """Whether it has ever shown a TPM."""
         return any(identity.kind == "tpm" for identity in self.identities)
@@ -97,11 +105,14 @@ def add_identity(connection: Connection, machine: int, caller: Caller, now: floa
         kind=caller.kind, digest=caller.digest, value=caller.value, machine=machine, since=now))
 
 
-def set_facts(connection: Connection, machine: int, facts: Facts) -> None:
-    change(connection, machine, uuid=facts.uuid, serial=facts.serial)
-    connection.execute(delete(cards).where(cards.c.machine == machine))
-    if facts.macs:
-        connection.execute(insert(cards), [{"machine": machine, "mac": mac} for mac in sorted(facts.macs)])
+def set_cards(connection: Connection, machine: Machine, macs: frozenset[str]) -> None:
+    """The machine's network cards are these now."""
+    if machine.facts.macs - macs:
+        connection.execute(delete(cards).where(
+            cards.c.machine == machine.id, cards.c.mac.in_(sorted(machine.facts.macs - macs))))
+    if macs - machine.facts.macs:
+        connection.execute(insert(cards), [
+            {"machine": machine.id, "mac": mac} for mac in sorted(macs - machine.facts.macs)])
 
 
 def change(connection: Connection, machine: int, **values: Any) -> None:
@@ -120,7 +131,7 @@ def _load(connection: Connection, statement: Select[Any]) -> list[Machine]:
     rows = connection.execute(statement).all()
     ids = [row.id for row in rows]
     callers = _grouped(connection, select(identities).order_by(identities.c.since), ids, identities.c.machine)
-    macs = _grouped(connection, select(cards), ids, cards.c.mac.table.c.machine)
+    macs = _grouped(connection, select(cards), ids, cards.c.machine)
     return [_machine(row, callers.get(row.id, ()), macs.get(row.id, ())) for row in rows]
 
 

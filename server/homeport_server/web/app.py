@@ -22,6 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def make_app(site: Site) -> web.Application:
     app = web.Application(middlewares=[_explain], client_max_size=assignments.LARGEST_REPORT)
     app[SITE] = site
+    app.on_response_prepare.append(_say_who)
     app.add_routes([
         web.get("/{api:[^/]+}/registration/{token:.+}", registration.registration, allow_head=False),
         web.get("/assignments/{id}", assignments.get_assignment, allow_head=False),
@@ -41,6 +42,11 @@ def make_runner(app: web.Application) -> web.AppRunner:
 async def _healthz(request: web.Request) -> web.Response:
     request.app[SITE].welcome(request)
     return web.Response(text="ok\n")
+
+
+async def _say_who(_request: web.Request, response: web.StreamResponse) -> None:
+    """Not which Python and which library: that is for attackers."""
+    response.headers["Server"] = "homeport-server"
 
 
 @web.middleware

@@ -12,6 +12,7 @@ import contextlib
 import logging
 import socket
 import ssl
+from asyncio import sslproto
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -21,6 +22,9 @@ MOST_CONNECTIONS = 1_024
 STRANGER_SECONDS = 10.0
 SWEEP_SECONDS = 0.5
 BACKLOG = 1_024
+# asyncio gives each TLS connection a buffer of 256 KiB, before its greeting even: a quarter of a gigabyte for a full
+# door. A TLS record has 16 KiB, so that this costs nothing but a few more reads of long messages.
+TLS_BUFFER = 32 * 1024
 
 
 @dataclass(eq=False)
@@ -59,6 +63,7 @@ class Door:
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
         self._crowded = -1e9
+        sslproto.SSLProtocol.max_size = TLS_BUFFER
 
     def open(self, address: str, port: int) -> tuple[str, int]:
         """Listen; gives address and port. Raises OSError."""
