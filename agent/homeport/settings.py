@@ -54,7 +54,8 @@ class Option:
     __slots__ = ("aliases", "default", "group", "help", "in_files", "many", "name", "parse", "secret")
 
     def __init__(self, name: str, default: str, parse: Callable[[str], Any], help: str, *, group: str = "",
-                 aliases: tuple[str, ...] = (), many: bool = False, in_files: bool = True, secret: bool = False) -> None:
+                 aliases: tuple[str, ...] = (), many: bool = False, in_files: bool = True,
+                 secret: bool = False) -> None:
         self.name = name
         self.default = default
         self.parse = parse

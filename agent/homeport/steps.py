@@ -31,6 +31,7 @@ from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending,
 from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles
 from homeport.host.ahead import Ahead
 from homeport.host.store import Manifest
+from homeport.host.tpmdevice import why_absent
 from homeport.machine import Machine
 from homeport.sources import Reply
 from homeport.sources.patience import SYSTEM_CLOCK, delays
@@ -74,6 +75,8 @@ def read_tpm(machine: Machine) -> TpmFact | None:
     if not identity.needs_tpm(machine.facts, order=settings.identity_order, override=settings.identity,
                               templates=(*settings.config, settings.report)):
         return None
+    if absent := why_absent(machine.root):
+        return TpmFact(fault=absent)
     from homeport.host import tpm
     return tpm.read_fact(machine.root, limit=settings.tpm_timeout)
 

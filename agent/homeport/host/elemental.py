@@ -32,7 +32,8 @@ def read_registration(root: Where = "/") -> Registration:
     Its notes say what could not be used, and in which file.
     """
     for path in CONFIGS:
-        registration = parse_config(_read(root, path) or "{}")
+        text = _read(root, path)
+        registration = parse_config(text) if text else Registration()
         if registration.url:
             return replace(registration, notes=tuple(f"/{path}: {note}" for note in registration.notes))
     return Registration()

@@ -77,7 +77,7 @@ def owns(root: Path) -> bool:
 
 
 def _quote(text: str) -> str:
-    """`text` such that yip, which takes it for a template of Go's, writes it as it is (rancher/yip, plugins/file.go)."""
+    """`text` such that yip, which takes it for a Go template, writes it as it is (rancher/yip, plugins/file.go)."""
     return text.replace("{{", '{{"{{"}}')
 
 

@@ -28,14 +28,12 @@ from homeport.core.tpm.der import Key, NotDer, RsaKey
 from homeport.core.tpm.keys import EndorsementKey, Method
 from homeport.core.tpm.wire import Answer, Malformed, OldTpm, Refused
 from homeport.errors import SourceError
+from homeport.host.tpmdevice import DEVICE, Where, why_absent
 
 log = logging.getLogger(__name__)
 
-Where = str | os.PathLike[str]
 T = TypeVar("T")
 
-DEVICE = "dev/tpmrm0"
-SYSFS = "sys/class/tpm"
 # Seconds for one thing asked of the TPM. A slow one takes ten to derive an RSA key.
 LIMIT = 30.0
 FIRST_PAUSE, LONGEST_PAUSE = 0.05, 1.0  # seconds before a busy TPM is asked again
@@ -333,7 +331,7 @@ def open_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:
         is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
         return Tpm(StreamSocket(path) if is_socket else DeviceFile(path), limit=limit)
     except FileNotFoundError:
-        raise TpmError(_why_none(root), HINT) from None
+        raise TpmError(why_absent(root) or f"This machine's TPM, /{DEVICE}, has gone away", HINT) from None
     except OSError as error:
         words = {errno.EBUSY: "another program holds it", errno.EACCES: "only root may use it",
                  errno.EPERM: "only root may use it"}
@@ -376,28 +374,3 @@ def read_endorsement_key(root: Where = "/", *, limit: float = LIMIT) -> Endorsem
     """What names the machine below `root`. Raises TpmError."""
     with open_tpm(root, limit=limit) as tpm:
         return tpm.endorsement_key()
-
-
-def _why_none(root: Where) -> str:
-    try:
-        names = sorted(os.listdir(os.path.join(root, SYSFS)))
-    except OSError:
-        names = []
-    chips = [name for name in names if name.startswith("tpm") and not name.startswith("tpmrm")]
-    for chip in chips:
-        folder = os.path.join(root, SYSFS, chip)
-        # tpm_version_major is since Linux 5.10; before, `caps` was a TPM 1.2's alone.
-        if _first_line(os.path.join(folder, "tpm_version_major")) == "1" or os.path.exists(
-                os.path.join(folder, "device/caps")):
-            return "This machine's TPM is a TPM 1.2, and a TPM 2.0 is needed"
-    if chips:
-        return f"This machine has a TPM, but the kernel has made no /{DEVICE} for it"
-    return "This machine has no TPM that the kernel knows"
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline(64).strip()
-    except OSError:
-        return ""
