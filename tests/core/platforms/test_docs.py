@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from types import ModuleType
 
@@ -25,3 +26,14 @@ def test_the_table_is_that_of_the_modules() -> None:
 def test_the_table_has_no_gaps() -> None:
     rows = tool().table().splitlines()[2:]
     assert all(cell.strip() for row in rows for cell in row.strip("|").split("|"))
+
+
+def test_what_holds_each_feature_is_there() -> None:
+    page = (TOP / "docs/coming-from.md").read_text(encoding="utf-8")
+    table = page.partition("## Feature by feature")[2].partition("\n## ")[0]
+    for row in table.strip().splitlines()[2:]:
+        first, *rest = re.findall(r"`([^`]+)`", row.rpartition(" | ")[2]) or [""]
+        for name in (first, *(name if "/" in name else f"{Path(first).parent}/{name}" for name in rest)):
+            path, _, function = name.partition("::")
+            assert (TOP / path).exists(), name
+            assert not function or f"def {function}(" in (TOP / path).read_text(encoding="utf-8"), name

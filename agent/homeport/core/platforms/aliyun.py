@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, lines
+from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, names
 from homeport.core.platforms.shape import Platform, Service, Sign, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -19,14 +19,14 @@ KEYS = ("primary-ip-address", "private-ipv4s", "netmask", "gateway", "ipv6s", "i
 def wants(files: Files) -> Iterator[Want]:
     yield Want(MACS)
     yield Want(f"{TOP}mac", optional=True)
-    for mac in lines(files, MACS):
-        yield from (Want(f"{MACS}{mac.text().rstrip('/')}/{key}", optional=True) for key in KEYS)
+    for mac in names(files, MACS):
+        yield from (Want(f"{MACS}{mac.value}/{key}", optional=True) for key in KEYS)
 
 
 def build(files: Files, network: Network) -> None:
     """The primary NIC is the instance's own MAC, whatever the order of the list."""
     vnics: list[Vnic] = []
-    network.each(lines(files, MACS), partial(_vnic, files=files, vnics=vnics))
+    network.each(names(files, MACS), partial(_vnic, files=files, vnics=vnics))
     own = line(files, f"{TOP}mac")
     primary = own.mac() if own else ""
     configure(network, sorted(vnics, key=lambda vnic: vnic.mac != primary))
@@ -34,7 +34,7 @@ def build(files: Files, network: Network) -> None:
 
 def _vnic(mac: Node, files: Files, vnics: list[Vnic]) -> None:
     def read(key: str) -> Node:
-        return line(files, f"{MACS}{mac.text().rstrip('/')}/{key}")
+        return line(files, f"{MACS}{mac.value}/{key}")
 
     v4, v6 = _listed(read("private-ipv4s")), _listed(read("ipv6s"))
     primary, block = read("primary-ip-address"), read("vswitch-ipv6-cidr-block")
@@ -45,7 +45,7 @@ def _vnic(mac: Node, files: Files, vnics: list[Vnic]) -> None:
     addresses += [node.interface(length, 128) for node in v6]
     gateways: dict[int, IPAddress] = {
         version: read(key).ip() for version, key in ((4, "gateway"), (6, "ipv6-gateway")) if read(key)}
-    vnics.append(Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), addresses, by_dhcp(addresses), gateways))
+    vnics.append(Vnic(mac.mac(), addresses, by_dhcp(addresses), gateways))
 
 
 def _listed(node: Node) -> list[Node]:

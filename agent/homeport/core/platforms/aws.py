@@ -11,7 +11,7 @@ from ipaddress import ip_interface
 
 from homeport.core.facts import Smbios
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, Node, line, lines
+from homeport.core.platforms.reading import Files, Node, line, lines, names
 from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -21,25 +21,25 @@ KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block"
 
 def wants(files: Files) -> Iterator[Want]:
     yield Want(MACS)
-    for mac in lines(files, MACS):
-        yield from (Want(f"{MACS}{mac.text().rstrip('/')}/{key}", optional=True) for key in KEYS)
+    for mac in names(files, MACS):
+        yield from (Want(f"{MACS}{mac.value}/{key}", optional=True) for key in KEYS)
 
 
 def build(files: Files, network: Network) -> None:
     """In the order of network card and device number: that of the list changes from boot to boot."""
     found: list[tuple[tuple[int, int], Vnic]] = []
-    network.each(lines(files, MACS), partial(_vnic, files=files, found=found))
+    network.each(names(files, MACS), partial(_vnic, files=files, found=found))
     configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0])])
 
 
 def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic]]) -> None:
-    folder = f"{MACS}{mac.text().rstrip('/')}/"
+    folder = f"{MACS}{mac.value}/"
     subnet = line(files, f"{folder}subnet-ipv4-cidr-block")
     addresses = [node.interface(_prefix(subnet)) for node in lines(files, f"{folder}local-ipv4s")]
     v6 = [ip_interface(str(node.ip())) for node in lines(files, f"{folder}ipv6s")]
     place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
     addresses += v6
-    found.append((place, Vnic(Node(mac.text().rstrip("/"), mac.path).mac(), addresses, by_dhcp(addresses))))
+    found.append((place, Vnic(mac.mac(), addresses, by_dhcp(addresses))))
 
 
 def _prefix(subnet: Node) -> Node:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Node
+from homeport.core.platforms.reading import Fault, Node
 
 MODES = ("balance-rr", "active-backup", "balance-xor", "broadcast", "802.3ad", "balance-tlb", "balance-alb")
 
@@ -53,7 +53,7 @@ def bond_mode(node: Node) -> str:
         return str(node.value)
     try:
         return MODES[node.number(0, len(MODES) - 1)]
-    except Exception:
+    except Fault:
         raise node.fault(f"one of {', '.join(MODES)}") from None
 
 

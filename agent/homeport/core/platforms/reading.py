@@ -6,10 +6,9 @@ this is where all those spellings end.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
-from ipaddress import IPv4Interface, IPv6Interface, ip_address, ip_interface, ip_network
-from typing import Any, TypeVar
+from ipaddress import ip_address, ip_interface
+from typing import Any
 
 from homeport.core.checks.reading import IPAddress, IPInterface
 from homeport.core.complaint import Complaint
@@ -18,7 +17,6 @@ from homeport.core.platforms.shape import Files
 from homeport.core.showing import printable, show
 
 MAX_NUMBER = 2**32 - 1
-Item = TypeVar("Item")
 
 
 class Fault(Exception):
@@ -180,6 +178,11 @@ def lines(files: Files, name: str) -> list[Node]:
             for number, each in enumerate(text.splitlines(), 1) if each.strip()]
 
 
+def names(files: Files, name: str) -> list[Node]:
+    """A list of folders, which services write with a slash at the end, by their bare names."""
+    return [Node(node.text().rstrip("/"), node.path) for node in lines(files, name)]
+
+
 def decode(data: bytes, path: str) -> str:
     try:
         return data.decode("utf-8-sig")
@@ -192,9 +195,5 @@ def first_host(interface: IPInterface) -> IPAddress:
     return interface.network.network_address + 1
 
 
-def same_family(addresses: list[IPInterface], version: int) -> Iterator[IPv4Interface | IPv6Interface]:
-    return (address for address in addresses if address.version == version)
-
-
-__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "first_host", "ip_network", "line",
-           "lines", "same_family", "tree"]
+__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "first_host", "line", "lines", "names",
+           "tree"]
