@@ -32,8 +32,9 @@ def test_what_holds_each_feature_is_there() -> None:
     page = (TOP / "docs/coming-from.md").read_text(encoding="utf-8")
     table = page.partition("## Feature by feature")[2].partition("\n## ")[0]
     for row in table.strip().splitlines()[2:]:
-        first, *rest = re.findall(r"`([^`]+)`", row.rpartition(" | ")[2]) or [""]
-        for name in (first, *(name if "/" in name else f"{Path(first).parent}/{name}" for name in rest)):
-            path, _, function = name.partition("::")
+        folder = ""
+        for name in re.findall(r"`([^`]+)`", row.rpartition(" | ")[2]):
+            path, _, function = (name if "/" in name else f"{folder}/{name}").partition("::")
+            folder = str(Path(path).parent)  # of the names after it that are bare
             assert (TOP / path).exists(), name
             assert not function or f"def {function}(" in (TOP / path).read_text(encoding="utf-8"), name
