@@ -14,7 +14,7 @@ import pytest
 from container import Machine
 from namespaces import wait_until
 from poolserver import PoolServer, pool, python, registration
-from seed import ADDRESS, assert_on_dhcp, assert_seed
+from seed import ADDRESS, NIC, assert_on_dhcp, assert_seed, seed_document
 from swtpm import Swtpm, missing
 from trees import NotPrepared
 from world import World
@@ -148,6 +148,19 @@ def test_an_exhausted_pool_is_waited_for(
     wait_until(lambda: "not ready" in machine.story(), timeout=60, what="the machine to be told to wait")
     server.ask("release", "52:54:00:ff:ff:ff", "--forget")
     assert_seed(machine, machine.wait_online(60))
+
+
+def test_a_site_without_dhcp(world: World, server: PoolServer, machine: Machine, falling: None) -> None:
+    """The image's seed gives the first address; registration follows over it, and the assignment replaces it."""
+    make_elemental(machine, server)
+    machine.write("/usr/lib/homeport/seed.yaml", seed_document("192.168.122.77"))
+    boot = machine.boot("homeport.deadline=3s")
+    assert boot.status["rung"] == "seed"
+    assert boot.addresses(NIC) == ["192.168.122.77/24"]
+    machine.wait(f"ip -4 address show {NIC} | grep -q 192.168.122.150", timeout=60)
+    machine.wait("grep -q '\"assigned\"' /run/homeport/status.json", timeout=30)
+    machine.power_off()
+    assert_seed(machine, machine.boot("homeport.deadline=3s"))
 
 
 def test_by_tpm(world: World, machine: Machine) -> None:
