@@ -246,7 +246,9 @@ def _stay(item: pytest.Item, scenario: Scenario) -> None:
     with capture.global_and_fixture_disabled() if capture else _nothing():
         for machine in filter(lambda m: m.running, scenario.machines):
             print(f"\n{describe(scenario, item.nodeid)}\n\nYou are root in {machine.name}; exit ends it.")
-            subprocess.run(machine.argv(["/bin/bash", "-l"]), check=False)
+            # pytest keeps /dev/null as standard input even while it does not capture.
+            with open("/dev/tty", "rb", buffering=0) as terminal:
+                subprocess.run(machine.argv(["/bin/bash", "-l"]), stdin=terminal, check=False)
 
 
 def _nothing() -> Any:
