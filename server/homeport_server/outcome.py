@@ -21,12 +21,16 @@ ASK_AGAIN = 10
 
 @dataclass(frozen=True)
 class Assigned:
-    """`network` with its `addresses`; a network that is false assigns none, and that is an answer, too."""
+    """`network` with its `addresses`; a network that is false assigns none, and that is an answer, too.
+
+    `note` is what a person should know of this time: that the machine has moved, say.
+    """
 
     machine: str
     namespace: str
     network: Network = field(default_factory=Network)
     addresses: Mapping[str, Address] = field(default_factory=dict)
+    note: str = ""
 
     @property
     def document(self) -> dict[str, Any]:

@@ -97,7 +97,7 @@ def _answer(desk: Desk, request: Request) -> Outcome:
     network = _network(request, inventory)
     granted, missing = granting.grant(desk, request, machine, inventory, network)
     outcome = Waiting(machine.name, "; ".join(missing)) if missing else Assigned(
-        machine.name, machine.namespace, network, granted)
+        machine.name, machine.namespace, network, granted, note)
     said = _said(desk, request, machine, inventory, note)
     _change(desk, machine, said | _told(outcome, network))
     return outcome

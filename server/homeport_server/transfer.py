@@ -84,9 +84,10 @@ def read_for_import(files: Mapping[str, bytes]) -> list[tuple[Document, Inventor
     for file, data in files.items():
         documents, complaints = read_documents(file, data)
         faults += complaints
-        found += [(document, read(document)) for document in documents if document.kind == inventories.KIND]
-    if not found and not faults:
-        faults.append(Fault(", ".join(files), "", Complaint("", f"no {inventories.KIND}", "at least one")))
+        mine = [(document, read(document)) for document in documents if document.kind == inventories.KIND]
+        if not mine and not complaints:
+            faults.append(Fault(file, "", Complaint("", f"no {inventories.KIND}", "at least one")))
+        found += mine
     if faults:
         raise Refusal(faults)
     return found

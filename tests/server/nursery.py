@@ -33,6 +33,8 @@ def start(arguments: list[str], output: str) -> int:
         for source, target in ((null, 0), (file, 1), (file, 2)):
             os.dup2(source, target)
         status = main(arguments)
+    except SystemExit as asked:  # --help
+        status = int(asked.code or 0)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

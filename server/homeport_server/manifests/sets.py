@@ -73,6 +73,7 @@ class _Reader:
     def __init__(self, faults: list[Fault]) -> None:
         self.faults = faults
         self.pools: dict[str, Pool] = {}
+        self.broken: set[str] = set()
         self.registrations: list[Registration] = []
         self.inventories: list[Inventory] = []
         self.networks: list[tuple[Document, Network, tuple[str, ...]]] = []
@@ -95,6 +96,8 @@ class _Reader:
             pool = pools.read_pool(document, complain)
             if pool is not None:
                 self.pools[pool.key] = pool
+            else:
+                self.broken.add(pools.pool_key(document.kind, document.namespace, document.name))
         elif document.kind == registrations.KIND:
             self.add_registration(document, registrations.read_registration(document, complain))
         else:
@@ -120,6 +123,8 @@ class _Reader:
         """What can be said only when all documents are read; after other faults it would be about those."""
         broken = {(fault.file, fault.subject) for fault in self.faults}
         for document, network, path in self.networks:
+            if self.broken.intersection(network.pools.values()):
+                continue
             where = render_path(path)
             found = check_references(network, where, self.pools)
             if not found and check_config and (document.file, document.subject) not in broken:

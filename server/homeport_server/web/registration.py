@@ -123,6 +123,8 @@ def _tell(request: web.Request, session: Session, outcome: Outcome | None) -> No
     if isinstance(outcome, Assigned):
         given = ", ".join(f"{name} {address.ip}" for name, address in outcome.addresses.items())
         log.info("%s: %s registered: %s", who, outcome.machine, given or "no addresses")
+        if outcome.note:
+            log.warning("%s: %s; going on with its addresses", outcome.machine, outcome.note)
     elif isinstance(outcome, Waiting):
         log.warning("%s: %s must wait: %s", who, outcome.machine or "it", outcome.reason)
     elif outcome is not None:
