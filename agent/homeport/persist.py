@@ -191,7 +191,7 @@ def unchanged_status(machine: Machine, files: tuple[OwnedFile, ...]) -> str:
     status = machine.report.as_json() | {
         "rung": "assigned", "reason": "unchanged since the last boot", "hint": "", "exit": 0, "result": "ok",
         "fetched": False, "changed": False, "persisted": True, "fallen": [], "complaints": [], "proof": [], "plan": [],
-        "keyfiles": [f"/{file.path}" for file in files], "addresses": profiles.addresses_now(machine.manager),
+        "keyfiles": [f"/{file.path}" for file in files], "addresses": profiles.addresses_now(),
         "steps": [{"name": "fast path", "seconds": 0.0, "note": "nothing has changed"}], "boot_id": "",
         "started": fastpath.STARTED, "finished": fastpath.FINISHED}
     return json.dumps(status).replace(f'"{fastpath.STARTED}"', fastpath.STARTED).replace(

@@ -350,8 +350,8 @@ def report(machine: Machine) -> None:
 def look_round(machine: Machine) -> None:
     """The addresses and keyfiles as they are now, for whoever reads the status."""
     try:
-        machine.report.addresses = profiles.addresses_now(machine.manager)
-    except HomeportError as error:
+        machine.report.addresses = profiles.addresses_now()
+    except OSError as error:
         log.debug("cannot list addresses: %s", error)
     machine.report.keyfiles = [f"/{file.path}" for file in machine.store.read_manifest().keyfiles]
 

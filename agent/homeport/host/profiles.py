@@ -64,10 +64,15 @@ def usable(device: Device) -> bool:
         not address.startswith(LOCAL) for address in device.addresses)
 
 
-def addresses_now(manager: Manager) -> list[str]:
-    """"interface address/prefix" of everything but the loopback."""
-    return [f"{device.interface} {address}" for device in manager.devices() if device.interface != "lo"
-            for address in device.addresses]
+def addresses_now() -> list[str]:
+    """"interface address/prefix" of everything but the loopback, as the kernel has it.
+
+    Not as NetworkManager shows it: it hears of an address a moment later. Raises OSError.
+    """
+    from homeport.host.proof.kernel import read_network
+    network = read_network()
+    return [f"{link.name} {address.ip}/{address.prefix}" for link in network.links if link.name != "lo"
+            for address in network.addresses if address.index == link.index]
 
 
 def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted: Iterable[str], *,

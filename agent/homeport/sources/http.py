@@ -14,30 +14,40 @@ import ssl
 import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 
-@contextmanager
-def without_guessers() -> Iterator[None]:
-    """Let `requests` be imported without its guessers of text encodings: documents are bytes to us.
+def import_requests() -> Any:
+    """`requests`, without its guessers of text encodings where it can do without: documents are bytes to us.
 
-    It says in its own code that it can do without either (requests/compat.py), and warns; they are a fifth
-    of its import time.
+    They are a fifth of its import time. From 2.32 on it takes note of their absence and warns; older ones
+    (Debian 12's) need one of them.
     """
-    hidden = {name: None for name in ("chardet", "charset_normalizer") if name not in sys.modules}
-    sys.modules.update(hidden)  # type: ignore[arg-type]
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
-    for name in hidden:
-        sys.modules.pop(name, None)
+    hidden: dict[str, Any] = {name: None for name in ("chardet", "charset_normalizer") if name not in sys.modules}
+    sys.modules.update(hidden)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return import_module("requests")
+    except ImportError:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "requests"]:
+            del sys.modules[name]
+    finally:
+        for name in hidden:
+            sys.modules.pop(name, None)
+    return import_module("requests")
 
 
-with without_guessers():
+if TYPE_CHECKING:
     import requests
+
+    from homeport.sources.trust import Context
+else:
+    requests = import_requests()
+
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
@@ -46,9 +56,6 @@ from urllib3.exceptions import HTTPError, IncompleteRead
 from homeport.core.showing import printable
 from homeport.sources import wire
 from homeport.sources.wire import AttemptFailed, Limits
-
-if TYPE_CHECKING:
-    from homeport.sources.trust import Context
 
 # Below CRITICAL they log whole URLs, at debug level and when a header is odd.
 logging.getLogger("urllib3").setLevel(logging.CRITICAL + 1)

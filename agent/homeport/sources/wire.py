@@ -9,6 +9,7 @@ may hold whole URLs, with their secrets.
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import ssl
@@ -16,6 +17,15 @@ import time
 from typing import Any
 
 Address = tuple[Any, ...]
+
+
+# What the kernel says of a connection, and what that usually means.
+HINTS = {
+    errno.ECONNREFUSED: "nothing listens there: is the server running, and is this its address and port?",
+    errno.ENETUNREACH: "this machine has no route there: is there a cable, and a DHCP server?",
+    errno.EHOSTUNREACH: "no such host on that network, or a router refuses",
+    errno.ETIMEDOUT: "a firewall drops it, or there is no such host",
+}
 
 
 class AttemptFailed(Exception):
@@ -101,7 +111,9 @@ def failure(error: OSError, limits: Limits) -> AttemptFailed:
         return limits.exceeded()
     if isinstance(error, ssl.SSLError):
         return AttemptFailed(f"TLS: {(error.reason or 'connection broke').replace('_', ' ').lower()}")
-    return AttemptFailed(os.strerror(error.errno).lower() if error.errno else "connection broke")
+    if not error.errno:
+        return AttemptFailed("connection broke")
+    return AttemptFailed(os.strerror(error.errno).lower(), HINTS.get(error.errno, ""))
 
 
 def connect(host: str, port: int, limits: Limits) -> PlainSocket:
