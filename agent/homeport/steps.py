@@ -45,6 +45,8 @@ log = logging.getLogger(__name__)
 
 # Seconds in which a registration server must have heard what became of an assignment.
 TELLING = 20.0
+# The configurator whose configuration is keyfiles.
+KEYFILES = "nmconnections"
 
 
 def read_facts(machine: Machine) -> None:
@@ -173,7 +175,7 @@ def understand(machine: Machine, reply: Reply) -> Assignment:
 def make_plan(machine: Machine, assignment: Assignment) -> Plan:
     """7. What will change on this machine, and that it can be done; nothing has changed yet."""
     with machine.report.step("plan") as notes:
-        resolved = find_nics(machine, assignment)
+        resolved = find_nics(machine, stated(assignment))
         notes += resolved.notes
         complaints = preflight.missing(
             resolved.config, interfaces=[nic.name for nic in machine.facts.nics],
@@ -189,9 +191,28 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             changes=tuple(differences(desired, current, thorough=True)),
             foreign=ownership.foreign, override=ownership.strangers,
             retired=frozenset(former.names(desired) - former.names(resolved.config)))
+        if assignment.configurator == KEYFILES:
+            plan = of_keyfiles(machine, plan, resolved)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
+
+
+def stated(assignment: Assignment) -> Assignment:
+    """The assignment with its configuration in nmstate's words; one of keyfiles says what they bring about."""
+    if assignment.configurator != KEYFILES:
+        return assignment
+    from homeport import givenkeyfiles
+    return givenkeyfiles.stated(assignment)
+
+
+def of_keyfiles(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:
+    """The plan of an assignment that is keyfiles: NetworkManager gets those, and nothing of nmstate's."""
+    from homeport import givenkeyfiles
+    return replace(
+        plan, desired=resolved.config, names=givenkeyfiles.kernel_names(plan.assignment, resolved),
+        keyfiles=givenkeyfiles.own_keyfiles(machine, plan.assignment), retired=frozenset(),
+        changes=(*plan.changes, *givenkeyfiles.changes(machine, plan.assignment)))
 
 
 def former_state(machine: Machine) -> Mapping[str, Any]:
@@ -206,7 +227,7 @@ def former_state(machine: Machine) -> Mapping[str, Any]:
     except HomeportError as error:
         log.debug("cannot tell what the former assignment had: %s, going on without", error)
         return {}
-    return resolve(assignment.config, machine.facts.nics).config
+    return resolve(stated(assignment).config, machine.facts.nics).config
 
 
 def current_state(machine: Machine) -> dict[str, Any]:

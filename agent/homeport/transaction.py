@@ -83,6 +83,11 @@ class Transaction:
         an unproven configuration, and the servers are in the profile anyway.
         """
         settings = self.machine.settings
+        if self.plan.keyfiles:
+            from homeport.host.activation import bring_up
+            bring_up(self.machine.manager, self.plan.keyfiles, self.plan.names, timeout=settings.apply_timeout,
+                     checkpoint_seconds=int(settings.apply_timeout + WINDOW + settings.proof_timeout))
+            return
         nmstatectl.apply(
             self.plan.desired, timeout=settings.apply_timeout, override=self.plan.override,
             checkpoint_seconds=int(WINDOW + settings.proof_timeout))

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from homeport.core.complaint import Complaint
 from homeport.core.document import Assignment
 from homeport.core.facts import Nic
+
+if TYPE_CHECKING:
+    from homeport.core.keyfile import Keyfile
 
 
 @dataclass(frozen=True)
@@ -19,7 +22,9 @@ class Plan:
     are the differences from what is in force; `foreign` the interfaces whose active profile is not ours:
     they need a new profile even if nothing else differs. `override` is set if one of those belongs to
     somebody who will want it back: nmstate must then make new profiles instead of editing theirs.
-    `retired` are interfaces that the former assignment made and this one does not have.
+    `retired` are interfaces that the former assignment made and this one does not have. `keyfiles` are what
+    NetworkManager is given, by name, where the assignment is keyfiles; then `desired` only says what they bring
+    about, and `names` has their interfaces.
     """
 
     assignment: Assignment
@@ -31,6 +36,7 @@ class Plan:
     override: bool = False
     retired: frozenset[str] = frozenset()
     persisted: bool = False
+    keyfiles: Mapping[str, Keyfile] = field(default_factory=dict)
 
     @property
     def in_force(self) -> bool:

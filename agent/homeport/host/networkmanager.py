@@ -106,6 +106,14 @@ class Manager:
     def checkpoints(self) -> tuple[str, ...]:
         return tuple(self._get(_ROOT, SERVICE, "Checkpoints"))
 
+    def create_checkpoint(self, seconds: int) -> str:
+        """A checkpoint of all devices, that rolls back by itself after so many seconds; its path.
+
+        A rollback deletes profiles and disconnects devices that are new since (NM_CHECKPOINT_CREATE_FLAG 2 and 4),
+        as it does with nmstate's.
+        """
+        return str(self._call(_ROOT, SERVICE, "CheckpointCreate", "aouu", [], seconds, 2 | 4)[0])
+
     def rollback_checkpoint(self, path: str, timeout: float = 60.0) -> dict[str, int]:
         """Device path -> NMRollbackResult, 0 being OK. Activations that it starts are not waited for."""
         return dict(self._call(_ROOT, SERVICE, "CheckpointRollback", "o", path, timeout=timeout)[0])

@@ -1,0 +1,73 @@
+"""Keyfiles of an assignment in force, by NetworkManager alone, under a checkpoint as nmstate would make it.
+
+Knows the order: checkpoint, files in /run, loaded, activated. What is in /run is gone after a reboot, so that
+nothing unproven stays; who commits or rolls back is `transaction.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Mapping
+
+from homeport.core.keyfile import Keyfile, file_name
+from homeport.errors import ApplyError, HomeportError
+from homeport.host.files import make_dir, write_atomic
+from homeport.host.networkmanager import Manager
+from homeport.host.profiles import RUN_FOLDER
+
+log = logging.getLogger(__name__)
+
+PAUSE = 0.05  # seconds between looks at what NetworkManager is doing
+# These exist; all other types NetworkManager makes a device for.
+CARDS = ("ethernet", "infiniband", "wifi")
+
+
+def bring_up(manager: Manager, keyfiles: Mapping[str, Keyfile], interfaces: Mapping[str, str], *,
+             checkpoint_seconds: int, timeout: float) -> None:
+    """Put `keyfiles` (name -> profile, ours) in force on `interfaces` (name -> kernel name).
+
+    Raises ApplyError; the checkpoint is there then, and whoever called rolls it back.
+    """
+    manager.create_checkpoint(checkpoint_seconds)
+    make_dir("/", RUN_FOLDER, 0o755)
+    paths = {name: f"{RUN_FOLDER}{file_name(name)}" for name in keyfiles}
+    for name, keyfile in keyfiles.items():
+        write_atomic("/", paths[name], keyfile.render().encode())
+    _, refused = manager.load(list(paths.values()))
+    if refused:
+        names = ", ".join(name for name, path in paths.items() if path in refused)
+        raise ApplyError(f"NetworkManager refuses the keyfile {names}",
+                         "its journal says which setting; `homeport check` finds most")
+    waiting = {}
+    for name in sorted(keyfiles, key=lambda name: _rank(keyfiles[name])):
+        uuid = keyfiles[name].raw("connection", "uuid") or ""
+        card = interfaces[name] if keyfiles[name].raw("connection", "type") in CARDS else None
+        try:
+            manager.activate(uuid, card)
+        except HomeportError as error:
+            raise ApplyError(f"NetworkManager does not activate the keyfile {name}: {error.message}",
+                             "its journal says why") from error
+        waiting[interfaces[name]] = uuid
+    _wait(manager, waiting, timeout)
+
+
+def _rank(keyfile: Keyfile) -> int:
+    """Ports after what they are ports of, and what is made on top of a card after the card."""
+    if keyfile.raw("connection", "master"):
+        return 2
+    return 0 if keyfile.raw("connection", "type") in CARDS else 1
+
+
+def _wait(manager: Manager, waiting: dict[str, str], timeout: float) -> None:
+    """Until each interface is up by its profile. Raises ApplyError with those that are not."""
+    end = time.monotonic() + timeout
+    while True:
+        up = {device.interface: device.profile for device in manager.devices() if device.activated}
+        left = [name for name, uuid in waiting.items() if up.get(name) != uuid]
+        if not left:
+            return
+        if time.monotonic() > end:
+            raise ApplyError(f"not up within {timeout:.0f} s: {', '.join(sorted(left))}",
+                             "rolled back; the journal of NetworkManager says what it waited for")
+        time.sleep(PAUSE)
