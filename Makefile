@@ -66,7 +66,7 @@ UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
 .PHONY: install
 install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
 	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
-	  $(LIB)/systemd/system $(LIB)/systemd/system-preset \
+	  $(LIB)/systemd/system/NetworkManager-wait-online.service.d $(LIB)/systemd/system-preset \
 	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
 	  $(MAN)/man5 $(MAN)/man8
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
@@ -75,6 +75,7 @@ install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport'
 	$(PYTHON) tools/default-settings.py > build/homeport.conf
 	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf
 	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
+	install -m 644 systemd/wait-online.conf $(LIB)/systemd/system/NetworkManager-wait-online.service.d/50-homeport.conf
 	install -m 644 systemd/80-homeport.preset $(LIB)/systemd/system-preset/80-homeport.preset
 	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf
 	install -m 644 systemd/networkmanager.conf $(LIB)/NetworkManager/conf.d/50-homeport.conf

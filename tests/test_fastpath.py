@@ -60,6 +60,7 @@ def test_unchanged_is_in_force_and_says_so(root: Path, capsys: pytest.CaptureFix
     assert fastpath.still_in_force(str(root))
     status = json.loads((root / "run/homeport/status.json").read_text())
     assert status["rung"] == "assigned"
+    assert (root / "run/homeport/in-force").exists()
     assert 0 <= status["finished"] - status["started"] < 5
     assert capsys.readouterr().out == "homeport: assigned configuration in force: unchanged\n"
 
@@ -123,7 +124,7 @@ def test_any_change_takes_the_long_way(what: str, root: Path, monkeypatch: pytes
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", "/nonexistent")
     CHANGES[what](root)
     assert not fastpath.still_in_force(str(root))
-    assert not (root / "run/homeport/status.json").exists()
+    assert not (root / "run/homeport").exists()
 
 
 def test_waits_for_a_profile_that_is_coming_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -21,6 +21,7 @@ INSTALLED: dict[str, int | str] = {
     "usr/lib/homeport": 0o755,
     "usr/lib/homeport/homeport.conf": 0o644,
     "usr/lib/homeport/homeport.pyz": 0o755,
+    "usr/lib/systemd/system/NetworkManager-wait-online.service.d/50-homeport.conf": 0o644,
     "usr/lib/systemd/system-preset/80-homeport.preset": 0o644,
     "usr/lib/systemd/system/homeport-refresh.service": 0o644,
     "usr/lib/systemd/system/homeport-refresh.timer": 0o644,

@@ -70,3 +70,32 @@ def assert_bridged(machine: Machine, status: dict[str, object]) -> None:
     assert "search example.com" in machine.read("/etc/resolv.conf")
     names = machine.run(["ls", "/etc/NetworkManager/system-connections"]).stdout.split()
     assert sorted(names) == [f"homeport-{name}.nmconnection" for name in ("br0", "enp1s0", "enp2s0", "lo", "mv0")]
+
+
+def test_other_nic_without_dhcp_holds_nothing_up(world: World) -> None:
+    """A second NIC with a cable and no DHCP server behind it: no minute of waiting, first boot and second."""
+    world.dhcp.start()
+    dark = world.add_lan("dark", ())
+    url = world.serve().put(SEED, seed_document())
+    with Machine(world, "two-nics", nics=(Nic(NIC), Nic("enp2s0", lan=dark))) as machine:
+        for _ in range(2):
+            boot = machine.boot(f"homeport.config={url}", deadline=45)
+            assert boot.addresses(NIC) == [ADDRESS]
+            assert boot.failed_units == []
+            assert machine.run(["systemctl", "is-active", "network-online.target"]).stdout == "active\n"
+            machine.power_off()
+
+
+def test_document_about_the_mtu_alone(world: World) -> None:
+    """What a document leaves out stays as it is: the lease of the bootstrap, then in a profile of ours."""
+    world.dhcp.start()
+    url = world.serve().put(SEED, "interfaces:\n- {name: enp1s0, type: ethernet, state: up, mtu: 1400}\n")
+    with Machine(world, "mtu-only") as machine:
+        boot = machine.boot(f"homeport.config={url}")
+        assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
+        assert boot.addresses(NIC)[0].startswith("192.168.122.1")
+        assert "mtu 1400" in machine.run(["ip", "link", "show", NIC]).stdout
+        keyfile = machine.read("/etc/NetworkManager/system-connections/homeport-enp1s0.nmconnection")
+        assert "method=auto" in keyfile
+        # Not a copy of the bootstrap profile: its high metrics are for NICs that no document names.
+        assert "900" not in keyfile

@@ -166,6 +166,7 @@ def _publish(root: str, status: str) -> None:
     with open(os.path.join(folder, ".status.json"), "w", encoding="utf-8") as file:
         file.write(status)
     os.replace(os.path.join(folder, ".status.json"), os.path.join(folder, "status.json"))
+    open(os.path.join(folder, "in-force"), "w").close()  # host/store.py, IN_FORCE
 
 
 def _tell() -> None:

@@ -43,6 +43,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
+# The rungs on which what is in force was proven.
+PROVEN = ("assigned", "last-known-good", "seed")
+
 # Seconds in which a registration server must have heard what became of an assignment.
 TELLING = 20.0
 # The configurator whose configuration is keyfiles.
@@ -185,11 +188,14 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
         before = former_state(machine)
         desired = former.removing(resolved.config, before)
-        current = former.without_strangers(current_state(machine), desired, before)
+        shown = current_state(machine)
+        if ownership.override:
+            desired = former.keeping_ip(desired, shown, ownership.foreign)
+        current = former.without_strangers(shown, desired, before)
         plan = Plan(
             assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
             changes=tuple(differences(desired, current, thorough=True)),
-            foreign=ownership.foreign, override=ownership.strangers,
+            foreign=ownership.foreign, override=ownership.override,
             retired=frozenset(former.names(desired) - former.names(resolved.config)))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
@@ -361,7 +367,7 @@ def report(machine: Machine) -> None:
     if machine.dry_run:
         return
     try:
-        machine.store.write_status(outcome.as_json())
+        machine.store.write_status(outcome.as_json(), in_force=outcome.rung in PROVEN)
     except OSError as error:
         log.warning("Cannot write the status file: %s; the journal has it all", error)
     if machine.settings.report:

@@ -127,3 +127,35 @@ def test_blackhole_that_is_not_wanted_any_more_is_named() -> None:
         "routes": {"config": [{**hole, "state": "absent"}, via]}}
     assert former.removing_blackholes({}, with_hole) == {"routes": {"config": [{**hole, "state": "absent"}]}}
     assert former.removing_blackholes(with_hole, with_hole) == with_hole
+
+
+SHOWN = {"interfaces": [{
+    "name": "eth0", "type": "ethernet", "mtu": 1500,
+    "ipv4": {"enabled": True, "dhcp": True, "address": [
+        {"ip": "192.0.2.7", "prefix-length": 24, "valid-life-time": "118sec", "preferred-life-time": "118sec"}]},
+    "ipv6": {"enabled": True, "address": [{"ip": "fe80::1", "prefix-length": 64}]}}]}
+
+
+def test_what_the_document_leaves_out_stays_as_it_is() -> None:
+    """A document about the MTU alone must not take the lease away."""
+    desired = {"interfaces": [{"name": "eth0", "mtu": 9000, "ipv6": {"enabled": False}}]}
+    assert former.keeping_ip(desired, SHOWN, ("eth0",))["interfaces"] == [{
+        "name": "eth0", "mtu": 9000, "ipv4": {"enabled": True, "dhcp": True, "address": []},
+        "ipv6": {"enabled": False}}]
+    assert former.keeping_ip(desired, SHOWN, ()) == desired
+
+
+def test_a_port_keeps_no_address() -> None:
+    port = {"name": "eth0", "type": "ethernet", "state": "up"}
+    desired = {"interfaces": [port, {"name": "br0", "type": "linux-bridge", "state": "up",
+                                     "bridge": {"port": [{"name": "eth0"}]}}]}
+    assert former.keeping_ip(desired, SHOWN, ("eth0", "br0"))["interfaces"][0] == port
+
+
+def test_blackhole_route_brings_the_loopback_with_its_addresses() -> None:
+    lo_is = {"name": "lo", "ipv4": {"enabled": True, "address": [{"ip": "127.0.0.1", "prefix-length": 8}]}}
+    shown = {"interfaces": [lo_is]}
+    desired = {"interfaces": [], "routes": {"config": [{"destination": "10.0.0.0/8", "route-type": "blackhole"}]}}
+    (lo,) = former.keeping_ip(desired, shown, ())["interfaces"]
+    assert lo == {"name": "lo", "type": "loopback", "state": "up", "ipv4": {
+        "enabled": True, "address": [{"ip": "127.0.0.1", "prefix-length": 8}]}}

@@ -37,19 +37,21 @@ OURS = Manifest(keyfiles=(OwnedFile("etc/x", uuid="ours"),))
 WANTED: dict[str, Any] = {"interfaces": [{"name": "eth0"}, {"name": "eth1", "state": "down"}]}
 
 
-@pytest.mark.parametrize(("active", "foreign", "strangers"), [
-    ("ours", (), False),
-    (profiles.BOOTSTRAP, ("eth0",), False),  # nmstate leaves a multi-connect profile alone by itself
-    ("", ("eth0",), False),
-    ("admin", ("eth0",), True),
+@pytest.mark.parametrize(("active", "other", "foreign", "override"), [
+    ("ours", "ours", (), False),
+    (profiles.BOOTSTRAP, profiles.BOOTSTRAP, ("eth0", "eth2"), True),  # ours must not begin as its copy
+    (profiles.BOOTSTRAP, "ours", ("eth0",), False),  # nor may what is in force already be replaced
+    ("", "ours", ("eth0",), False),
+    ("admin", "ours", ("eth0",), True),
 ])
-def test_whose(active: str, foreign: tuple[str, ...], strangers: bool) -> None:
-    found = profiles.whose(cast(Manager, Shown(device("eth0", active), device("eth1", "admin"))), OURS, WANTED)
-    assert (found.foreign, found.strangers) == (foreign, strangers)
+def test_whose(active: str, other: str, foreign: tuple[str, ...], override: bool) -> None:
+    shown = Shown(device("eth0", active), device("eth1", "admin"), device("eth2", other))
+    found = profiles.whose(cast(Manager, shown), OURS, {"interfaces": [*WANTED["interfaces"], {"name": "eth2"}]})
+    assert (found.foreign, found.override) == (foreign, override)
 
 
 def test_whose_interface_is_not_there_yet() -> None:
-    assert profiles.whose(cast(Manager, Shown()), OURS, WANTED) == profiles.Ownership(("eth0",), False)
+    assert profiles.whose(cast(Manager, Shown()), OURS, WANTED) == profiles.Ownership(("eth0",), True)
 
 
 def chosen(*all_profiles: Profile, before: set[str] | None, devices: tuple[Device, ...] = (),

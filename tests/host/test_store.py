@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from homeport.host.store import INFLIGHT, MANIFEST, PREVIOUS, Inflight, Manifest, OwnedFile, Store
+from homeport.host.store import IN_FORCE, INFLIGHT, MANIFEST, PREVIOUS, Inflight, Manifest, OwnedFile, Store
 
 ENP1S0 = OwnedFile("etc/homeport-enp1s0.nmconnection", "aa", "uuid-1", "enp1s0")
 ENP2S0 = OwnedFile("etc/homeport-enp2s0.nmconnection", "bb", "uuid-2", "enp2s0")
@@ -79,6 +79,13 @@ def test_state_is_for_root_alone_and_status_for_all(store: Store, tmp_path: Path
     assert (tmp_path / "var/lib/homeport").stat().st_mode & 0o777 == 0o700
     assert (tmp_path / "var/lib/homeport/assigned.yaml").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "run/homeport/status.json").stat().st_mode & 0o777 == 0o644
+
+
+def test_marker_says_whether_a_proven_configuration_is_in_force(store: Store, tmp_path: Path) -> None:
+    store.write_status({"rung": "assigned"}, in_force=True)
+    assert (tmp_path / IN_FORCE).exists()
+    store.write_status({"rung": "dhcp"})
+    assert not (tmp_path / IN_FORCE).exists()
 
 
 def test_forget_leaves_nothing_and_can_be_said_twice(store: Store, tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ apply anything, for applying is what would take it away.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from homeport.core.checks.view import View
@@ -78,6 +78,42 @@ def names(state: State) -> set[str]:
 
 def _is_port(name: str, state: State) -> bool:
     return any(port.name == name for entry in View(state).entries for port in entry.ports)
+
+
+def keeping_ip(desired: State, shown: State, interfaces: Collection[str]) -> dict[str, Any]:
+    """`desired`, with the IP settings in force for each of `interfaces` that it has nothing to say of.
+
+    As nmstate promises for what a document leaves out; it forgets it where it makes a new profile instead of
+    editing the active one. Ports keep nothing: they have no addresses. A route without an interface brings the
+    loopback into it, which must keep its own.
+    """
+    current = {str(entry.get("name")): entry for entry in _interfaces(shown)}
+    if any(not route.get("next-hop-interface") for route in _entries(desired, "routes")) and "lo" not in names(desired):
+        lo = {"name": "lo", "type": "loopback", "state": "up", **_ip_settings(current.get("lo", {}))}
+        desired = {**desired, "interfaces": [*_interfaces(desired), lo]}
+    entries = [{**_ip_settings(current.get(name, {})), **entry}
+               if (name := str(entry.get("name"))) in interfaces and not _is_port(name, desired) else entry
+               for entry in _interfaces(desired)]
+    return {**desired, "interfaces": entries} if entries else dict(desired)
+
+
+# How an interface gets its addresses; metrics and tables are those of the profile that it had.
+_METHOD = ("enabled", "dhcp", "autoconf", "auto-dns", "auto-gateway", "auto-routes")
+
+
+def _ip_settings(shown: State) -> dict[str, Any]:
+    """The `ipv4` and `ipv6` of an interface without what came by DHCP or advertisement."""
+    found = {}
+    for family in ("ipv4", "ipv6"):
+        section = shown.get(family)
+        if isinstance(section, Mapping):
+            static = [{key: item[key] for key in ("ip", "prefix-length") if key in item}
+                      for item in _addresses(shown, family)
+                      if not (item.get("valid-life-time") or item.get("valid-left"))
+                      and not str(item.get("ip")).startswith("fe80:")]
+            kept = {key: section[key] for key in _METHOD if key in section}
+            found[family] = {**kept, "address": static} if kept.get("enabled") else kept
+    return found
 
 
 def without_strangers(shown: State, desired: State, former: State) -> dict[str, Any]:

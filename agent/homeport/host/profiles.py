@@ -24,28 +24,30 @@ RUN_FOLDER = "/run/NetworkManager/system-connections/"
 
 @dataclass(frozen=True)
 class Ownership:
-    """The wanted interfaces whose active profile is not ours, and whether one of those is a stranger's.
+    """The wanted interfaces whose active profile is not ours, and whether nmstate must make new ones for them.
 
-    A stranger's profile must come back as it was when ours goes, so nmstate may not edit it. The bootstrap
-    profile serves every NIC at once (`multi-connect`): nmstate leaves it alone by itself.
+    A stranger's profile must come back as it was when ours goes, so nmstate may not edit it. Nor may ours
+    begin as a copy of the bootstrap profile, with its metrics; but where some are ours already, to replace
+    those would interrupt them, and the copy is the lesser evil.
     """
 
     foreign: tuple[str, ...]
-    strangers: bool
+    override: bool
 
 
 def whose(manager: Manager, manifest: Manifest, config: Mapping[str, Any]) -> Ownership:
     devices = {device.interface: device for device in manager.devices()}
-    foreign, strangers = [], False
+    foreign, strangers, ours = [], False, False
     for interface in config.get("interfaces", ()):
         if interface.get("state", "up") != "up":
             continue
         device = devices.get(interface["name"])
         if device is not None and device.profile in manifest.uuids:
+            ours = True
             continue
         foreign.append(interface["name"])
         strangers |= device is not None and bool(device.profile) and device.profile_id != BOOTSTRAP
-    return Ownership(tuple(foreign), strangers)
+    return Ownership(tuple(foreign), strangers or (bool(foreign) and not ours))
 
 
 def bootstrap(manager: Manager) -> Profile | None:

@@ -24,6 +24,8 @@ MANIFEST = f"{STATE_DIR}/manifest.json"
 INFLIGHT = f"{STATE_DIR}/inflight.json"
 STAMP = f"{STATE_DIR}/fastpath"
 STATUS = f"{RUN_DIR}/status.json"
+# There while a configuration that was proven is in force: NetworkManager-wait-online has nothing to wait for then.
+IN_FORCE = f"{RUN_DIR}/in-force"
 # What a registration server last said of its authorities (sources/elemental.py).
 REGISTRATION_CA = f"{STATE_DIR}/registration-ca.pem"
 
@@ -157,8 +159,13 @@ class Store:
         for path in (STAMP, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, MANIFEST):
             remove(self.root, path)
 
-    def write_status(self, status: Mapping[str, Any]) -> None:
+    def write_status(self, status: Mapping[str, Any], *, in_force: bool = False) -> None:
+        """Publish the outcome, and whether a proven configuration is in force."""
         make_dir(self.root, RUN_DIR, 0o755)
+        if in_force:
+            write_atomic(self.root, IN_FORCE, b"", 0o644)
+        else:
+            remove(self.root, IN_FORCE)
         write_atomic(self.root, STATUS, json.dumps(status, indent=1).encode() + b"\n", 0o644)
 
     def read_status(self) -> dict[str, Any] | None:
