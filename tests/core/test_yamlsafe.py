@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from homeport.core.yamlsafe import MAX_COMPLAINTS, MAX_DEPTH, YamlTree, read_yaml
+from homeport.core.complaint import MAX_COMPLAINTS
+from homeport.core.yamlsafe import MAX_DEPTH, YamlTree, read_yaml
 
 
 def complaints(text: str) -> list[str]:

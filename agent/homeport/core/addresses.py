@@ -12,7 +12,7 @@ import ipaddress
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.showing import GUESSES, meant, safe_path, show
 
 _OURS = ("address", "prefix", "gateway")
@@ -40,7 +40,7 @@ def read_addresses(tree: Any, path: Path) -> tuple[dict[str, Address], list[Comp
         return {}, []
     if isinstance(tree, dict):
         entries = [(name, value, (*path, name)) for name, value in tree.items()]
-        return _read_entries(entries, [])
+        return _read_entries(entries, Complaints())
     if isinstance(tree, list):
         return _read_list(tree, path)
     return {}, [Complaint(safe_path(path), show(tree), "a mapping of names to addresses")]
@@ -48,7 +48,7 @@ def read_addresses(tree: Any, path: Path) -> tuple[dict[str, Address], list[Comp
 
 def _read_list(items: list[Any], path: Path) -> tuple[dict[str, Address], list[Complaint]]:
     entries: list[tuple[str, Any, Path]] = []
-    complaints: list[Complaint] = []
+    complaints = Complaints()
     seen: dict[str, int] = {}
     for index, item in enumerate(items):
         name = item.get("name") if isinstance(item, dict) else None
@@ -67,9 +67,11 @@ def _read_list(items: list[Any], path: Path) -> tuple[dict[str, Address], list[C
 
 
 def _read_entries(entries: list[tuple[str, Any, Path]],
-                  complaints: list[Complaint]) -> tuple[dict[str, Address], list[Complaint]]:
+                  complaints: Complaints) -> tuple[dict[str, Address], list[Complaint]]:
     addresses: dict[str, Address] = {}
     for name, value, where in entries:
+        if complaints.full:
+            break
         address = _read_one(value, where, complaints)
         if address is not None:
             addresses[name] = address

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from homeport.core.addresses import Address, read_addresses
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.placeholders import Open, fill, fill_keyfiles, unquoted
 from homeport.core.proof import Target, parse_targets
 from homeport.core.rawextension import decode_raws
@@ -66,7 +66,8 @@ def read_assignment(network: Network, texts: Texts, revision: str,
     tree, path = network.tree, network.path
     bare = network.shape in ("nmstate", "policy")
     config_path: Path = () if bare else (*path, "config")
-    complaints = unknown_keys(network)
+    complaints = Complaints()
+    complaints += unknown_keys(network)
     configurator = _configurator(network, complaints)
     addresses, found = read_addresses(tree.get("ipAddresses"), (*path, "ipAddresses"))
     complaints += found

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
+from itertools import islice
 
 Path = tuple[str | int, ...]
+
+# A document that is wrong everywhere is not judged to its end: nobody mends a thousand faults, and two bytes
+# of a document (`1,`) can be a fault of half a kilobyte.
+MAX_COMPLAINTS = 1_000
 
 
 @dataclass(frozen=True, order=True)
@@ -25,6 +31,28 @@ class Complaint:
 
     def as_json(self) -> dict[str, str]:
         return asdict(self)
+
+
+class Complaints(list[Complaint]):
+    """A list that takes one more than anyone reads, and then no more.
+
+    Once it is `full`, looking further is a waste: what is added lazily is not even looked for.
+    """
+
+    @property
+    def full(self) -> bool:
+        return len(self) > MAX_COMPLAINTS
+
+    def append(self, complaint: Complaint) -> None:
+        if not self.full:
+            super().append(complaint)
+
+    def extend(self, complaints: Iterable[Complaint]) -> None:
+        super().extend(islice(complaints, MAX_COMPLAINTS + 1 - len(self)))
+
+    def __iadd__(self, complaints: Iterable[Complaint]) -> Complaints:  # type: ignore[override, misc]
+        self.extend(complaints)
+        return self
 
 
 def render_path(path: Path) -> str:

@@ -8,6 +8,7 @@ descriptions) is for `checks` to say.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from homeport.core.complaint import Complaint, Path
@@ -17,20 +18,18 @@ from homeport.core.showing import safe_path, show
 CONTROL = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 
 
-def walk_controls(value: Any, path: Path = ()) -> list[Complaint]:
+def walk_controls(value: Any, path: Path = ()) -> Iterator[Complaint]:
     """Complaints about control characters in a tree that did not come through `read_yaml`."""
     if isinstance(value, str):
-        if not CONTROL.search(value):
-            return []
-        return [Complaint(safe_path(path), f"a control character in {show(value)}",
-                          "text without it")]
-    if isinstance(value, dict):
-        parts: list[tuple[str | int, Any]] = list(value.items())
+        if CONTROL.search(value):
+            yield Complaint(safe_path(path), f"a control character in {show(value)}",
+                            "text without it")
+    elif isinstance(value, dict):
+        for key, part in value.items():
+            yield from walk_controls(part, (*path, key))
+            if CONTROL.search(key):
+                yield Complaint(safe_path(path), f"a control character in the key {show(key)}",
+                                "a key without it")
     elif isinstance(value, list):
-        parts = list(enumerate(value))
-    else:
-        return []
-    found = [c for key, part in parts for c in walk_controls(part, (*path, key))]
-    keys = [part for part, _ in parts if isinstance(part, str) and CONTROL.search(part)]
-    return found + [Complaint(safe_path(path), f"a control character in the key {show(key)}",
-                              "a key without it") for key in keys]
+        for index, part in enumerate(value):
+            yield from walk_controls(part, (*path, index))

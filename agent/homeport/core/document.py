@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from homeport.core.addresses import Address
 from homeport.core.assignment import Assignment, Draft, read_assignment
 from homeport.core.body import MAX_BYTES, not_a_document, read_body
-from homeport.core.complaint import Complaint
+from homeport.core.complaint import MAX_COMPLAINTS, Complaint, Complaints
 from homeport.core.machines import Machine, choose, fitting_names, read_entries
 from homeport.core.placeholders import Open, describe_open
 from homeport.core.shapes import Network, find_shape
 from homeport.core.showing import printable
 from homeport.core.texts import Texts
-from homeport.core.yamlsafe import MAX_COMPLAINTS, read_yaml
+from homeport.core.yamlsafe import read_yaml
 from homeport.errors import DocumentError, NoAssignment, Pending
 
 __all__ = ["LIMIT", "Address", "Assignment", "Findings", "check_assignment", "check_document",
@@ -90,7 +90,9 @@ def check_assignment(assignment: Assignment, *, allow_dispatch: bool = False,
     if assignment.configurator == "none":
         return []
     if assignment.configurator == "nmconnections":
-        return _check_keyfiles(assignment)
+        keyfiles = Complaints()
+        keyfiles += _check_keyfiles(assignment)
+        return keyfiles
     from homeport.core.checks import check_meaning
     from homeport.core.nics import resolve
     from homeport.core.schema import check_schema
@@ -98,14 +100,15 @@ def check_assignment(assignment: Assignment, *, allow_dispatch: bool = False,
     waiting = frozenset(one.path for one in open_placeholders)
     # What names a card in ways that nmstate doesn't know (`match:`, long names) is in its terms afterwards.
     early = resolve(assignment.config, (), offline=True)
-    found = [_in_document(assignment, complaint)
-             for complaint in (*early.complaints, *check_schema(early.config))]
+    found = Complaints()
+    found += (_in_document(assignment, complaint)
+              for complaint in (*early.complaints, *check_schema(early.config)))
     if waiting:
-        found = [complaint for complaint in found if complaint.path not in waiting]
-    elif len(found) < MAX_COMPLAINTS:
-        found += [_in_document(assignment, complaint) for complaint in check_meaning(
-            early.config, allow_dispatch=allow_dispatch, force=assignment.force)]
-    return list(_unique(found))
+        return [complaint for complaint in found if complaint.path not in waiting]
+    if not found.full:
+        found += (_in_document(assignment, complaint) for complaint in check_meaning(
+            early.config, allow_dispatch=allow_dispatch, force=assignment.force))
+    return found
 
 
 @dataclass(frozen=True)
@@ -149,14 +152,17 @@ def _read_machines(tree: Any, texts: Texts, machine: Machine | None,
         chosen, more = choose(entries, machine)
         found += more
         entries = [chosen] if chosen is not None else []
-    networks = [Network("machines", entry.network, ("machines", entry.index)) for entry in entries]
-    drafts = tuple(read_assignment(network, texts, _revision(network, b""), addresses)
-                   for network in networks)
-    return _Reading(
-        drafts,
-        (*complaints, *found, *(one for draft in drafts for one in draft.complaints)),
-        "" if drafts else "none of the machines in the document is this one",
-    )
+    faults = Complaints()
+    faults += (*complaints, *found)
+    drafts: list[Draft] = []
+    for entry in entries:
+        if faults.full:
+            break
+        network = Network("machines", entry.network, ("machines", entry.index))
+        drafts.append(read_assignment(network, texts, _revision(network, b""), addresses))
+        faults += drafts[-1].complaints
+    return _Reading(tuple(drafts), tuple(faults),
+                    "" if drafts else "none of the machines in the document is this one")
 
 
 def _revision(network: Network, data: bytes) -> str:
@@ -186,20 +192,20 @@ def _decide(reading: _Reading, complaints: tuple[Complaint, ...]) -> Assignment:
 
 
 def _check_all(drafts: Iterable[Draft], allow_dispatch: bool) -> list[Complaint]:
-    return [complaint for draft in drafts if draft.assignment.config
-            for complaint in check_assignment(draft.assignment, allow_dispatch=allow_dispatch,
-                                              open_placeholders=draft.open)]
+    found = Complaints()
+    found += (complaint for draft in drafts if draft.assignment.config
+              for complaint in check_assignment(draft.assignment, allow_dispatch=allow_dispatch,
+                                                open_placeholders=draft.open))
+    return found
 
 
-def _check_keyfiles(assignment: Assignment) -> list[Complaint]:
+def _check_keyfiles(assignment: Assignment) -> Iterator[Complaint]:
     from homeport.core.keyfile import check_untrusted
 
-    found = []
     for stem, text in assignment.config.items():
         for complaint in check_untrusted(text):
             where = ".".join(part for part in (stem, complaint.path) if part)
-            found.append(_in_document(assignment, replace(complaint, path=where)))
-    return found
+            yield _in_document(assignment, replace(complaint, path=where))
 
 
 def _in_document(assignment: Assignment, complaint: Complaint) -> Complaint:
@@ -219,6 +225,5 @@ def _unique(complaints: Iterable[Complaint]) -> tuple[Complaint, ...]:
     """Each complaint once, and no more of them than anyone reads."""
     unique = list(dict.fromkeys(complaints))
     if len(unique) > MAX_COMPLAINTS:
-        rest = Complaint("", f"{len(unique) - MAX_COMPLAINTS} more faults", "these mended first")
-        unique[MAX_COMPLAINTS:] = [rest]
+        unique[MAX_COMPLAINTS:] = [Complaint("", "more faults than these", "these mended first")]
     return tuple(unique)

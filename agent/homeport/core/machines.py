@@ -8,11 +8,11 @@ whoever it was meant for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.showing import GUESSES, listing, meant, safe_path, show
 from homeport.core.texts import Texts
 
@@ -35,8 +35,10 @@ def read_entries(tree: Any, texts: Texts) -> tuple[list[Entry], list[Complaint]]
         return [], [Complaint("machines", show(tree),
                               "a list of entries with 'match' and 'config'")]
     entries: list[Entry] = []
-    complaints: list[Complaint] = []
+    complaints = Complaints()
     for index, item in enumerate(tree):
+        if complaints.full:
+            break
         where: Path = ("machines", index)
         if not isinstance(item, dict):
             complaints.append(Complaint(safe_path(where), show(item), "an entry with 'match'"))
@@ -50,7 +52,8 @@ def read_entries(tree: Any, texts: Texts) -> tuple[list[Entry], list[Complaint]]
             if len(complaints) == before:
                 network = {key: value for key, value in item.items() if key != "match"}
                 entries.append(Entry(index, network, facts))
-    return entries, complaints + _same_matches(entries)
+    complaints += _same_matches(entries)
+    return entries, complaints
 
 
 def choose(entries: Iterable[Entry], machine: Machine) -> tuple[Entry | None, list[Complaint]]:
@@ -114,19 +117,17 @@ def _read_value(fact: str, value: Any, where: Path, texts: Texts,
     return _value(fact, text)
 
 
-def _same_matches(entries: list[Entry]) -> list[Complaint]:
+def _same_matches(entries: list[Entry]) -> Iterator[Complaint]:
     """Entries that can never be told apart, whichever machine it is."""
     seen: dict[tuple[tuple[str, frozenset[str]], ...], int] = {}
-    complaints = []
     for entry in entries:
         key = tuple(sorted(entry.facts.items(), key=lambda item: item[0]))
         if key in seen:
             what = "the same facts" if entry.facts else "a second default"
-            complaints.append(Complaint(f"machines[{entry.index}].match",
-                                        f"{what}, as in machines[{seen[key]}].match",
-                                        "entries of which one fits"))
+            yield Complaint(f"machines[{entry.index}].match",
+                            f"{what}, as in machines[{seen[key]}].match",
+                            "entries of which one fits")
         seen.setdefault(key, entry.index)
-    return complaints
 
 
 def _canonical(fact: str) -> str:

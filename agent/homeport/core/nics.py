@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from homeport.core import references
-from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.complaint import Complaint, Complaints, Path, render_path
 from homeport.core.facts import Nic
 from homeport.core.names import MAX_NAME, fits_kernel, shorten
 from homeport.core.nicmatch import (
@@ -56,12 +57,12 @@ class Resolved:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Entry:
     """One item of `interfaces`, as far as its name goes; `name` is "" if it has none that is text."""
 
     path: Path
-    data: Mapping[str, Any]
+    data: dict[str, Any]
     name: str
     kind: str
     up: bool
@@ -69,7 +70,7 @@ class Entry:
     is_card: bool
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Choice:
     """What became of an entry: its kernel name, "" to leave it out, and the card if it is one."""
 
@@ -102,7 +103,7 @@ class _Resolver:
         self.nics = sorted(nics, key=lambda nic: (nic.name, nic.index))
         self.by_name = {nic.name: nic for nic in self.nics}
         self.candidates = f"one of {candidates(self.nics)}"
-        self.complaints: list[Complaint] = []
+        self.complaints = Complaints()
         self.missing: dict[str, None] = {}
         self.notes: list[str] = []
 
@@ -123,10 +124,10 @@ class _Resolver:
     def _entries(self) -> Iterator[Entry]:
         interfaces = self.state.get("interfaces")
         for index, data in enumerate(interfaces if isinstance(interfaces, list) else ()):
-            if isinstance(data, dict):
+            if isinstance(data, dict) and data:
                 yield self._entry((*self.path, "interfaces", index), data)
 
-    def _entry(self, path: Path, data: Mapping[str, Any]) -> Entry:
+    def _entry(self, path: Path, data: dict[str, Any]) -> Entry:
         name, kind = _text(data, "name"), _text(data, "type")
         wanted: Wanted | None = None
         if kind not in MADE or kind == "veth":
@@ -236,11 +237,11 @@ class _Resolver:
     def _need_parts(self, entries: list[Entry], names: Mapping[str, str]) -> None:
         """Ports, bases and next hops that no entry declares must be on the machine."""
         known = {*names.values(), *self.by_name}
-        wanted = [(entry.path, reference) for entry in entries if entry.up and entry.kind != "ovs-bridge"
-                  for pattern in references.PARTS for reference in references.find(entry.data, pattern)]
-        wanted += [(self.path, reference) for reference in references.find(self.state, references.ROUTE)
-                   if not self._is_removed(reference.path)]
-        for path, reference in wanted:
+        parts = ((entry.path, reference) for entry in entries if entry.up and entry.kind != "ovs-bridge"
+                 for reference in references.find_parts(entry.data))
+        hops = ((self.path, reference) for reference in references.find(self.state, references.ROUTE)
+                if not self._is_removed(reference.path))
+        for path, reference in chain(parts, hops):
             name = names.get(reference.name, reference.name)
             if name not in known and "{{" not in name:
                 self._miss(name, (*path, *reference.path))
@@ -274,12 +275,10 @@ class _Resolver:
 
 def _renamed(entry: Entry, choice: Choice, rename: Callable[[str], str]) -> dict[str, Any]:
     """The entry under its kernel name, without what was only there to find its card."""
-    data = dict(entry.data)
     if entry.wanted is None:
-        if entry.name:
-            data["name"] = references.rename_reference(entry.name, rename) if references.card_of_vf(
-                entry.name) else choice.name
-        return data
+        name = references.rename_reference(entry.name, rename) if references.card_of_vf(entry.name) else choice.name
+        return entry.data if name == entry.name else {**entry.data, "name": name}
+    data = dict(entry.data)
     data.pop("match", None)
     if choice.nic is None:
         return {**data, **entry.wanted.as_identifier()}

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.showing import GUESSES, listing, meant, nearest, safe_path, show
 
 # Seconds for one target that has no limit of its own: as long as a whole proof may take by default.
@@ -47,7 +47,7 @@ def parse_targets(tree: Any, path: Path = ("proof",),
     if not isinstance(tree, list):
         tree = [tree]
     targets: list[Target] = []
-    complaints: list[Complaint] = []
+    complaints = Complaints()
     if len(tree) > MAX_TARGETS:
         complaints.append(Complaint(safe_path(path), f"{len(tree)} targets",
                                     f"at most {MAX_TARGETS}"))

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.controls import walk_controls
 from homeport.core.showing import printable, safe_path, show
 from homeport.core.yamlsafe import MAX_DEPTH
@@ -26,7 +26,7 @@ def is_raw(value: object) -> bool:
 def decode_raws(config: dict[str, Any], path: Path) -> tuple[dict[str, Any], list[Complaint]]:
     """`config` with each RawExtension among its values replaced by what it holds."""
     decoded: dict[str, Any] = {}
-    complaints: list[Complaint] = []
+    complaints = Complaints()
     for key, value in config.items():
         if is_raw(value):
             value, found = _decode(value["raw"], (*path, key, "raw"))
@@ -74,9 +74,11 @@ def _read_json(data: bytes, path: Path) -> tuple[Any, list[Complaint]]:
     if not _within_depth(value):
         return None, [Complaint(where, f"more than {MAX_DEPTH} levels",
                                 f"at most {MAX_DEPTH} levels of lists and mappings")]
-    complaints = [Complaint(where, f"the key {show(key)} twice in one mapping", "each key once")
-                  for key in doubles]
-    return value, complaints + walk_controls(value, path)
+    complaints = Complaints()
+    complaints += (Complaint(where, f"the key {show(key)} twice in one mapping", "each key once")
+                   for key in doubles)
+    complaints += walk_controls(value, path)
+    return value, complaints
 
 
 def _doubles(keys: Iterable[str]) -> list[str]:

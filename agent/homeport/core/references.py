@@ -8,7 +8,7 @@ nor in `eth0.1`.  Refuses to know what a name stands for: `nics.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,6 +33,9 @@ MENTIONS: tuple[Pattern, ...] = (
     *((section, "options", key) for section in ("link-aggregation", "bond")
       for key in ("primary", "active_slave")),
 )
+# Most interfaces have none of either: a look at their keys says so.
+_PARTS_IN = frozenset(pattern[0] for pattern in PARTS)
+_NAMED_IN = _PARTS_IN | {pattern[0] for pattern in MENTIONS}
 ROUTE: Pattern = ("routes", "config", "*", "next-hop-interface")
 # Outside `interfaces`.
 ELSEWHERE: tuple[Pattern, ...] = (
@@ -63,8 +66,17 @@ def rewrite_state(state: dict[str, Any], rename: Callable[[str], str]) -> dict[s
     return state
 
 
+def find_parts(interface: Mapping[str, Any]) -> Iterator[Reference]:
+    """What `interface` is made of."""
+    if not _PARTS_IN.isdisjoint(interface):
+        for pattern in PARTS:
+            yield from _find(interface, pattern, ())
+
+
 def rewrite_interface(interface: dict[str, Any], rename: Callable[[str], str]) -> dict[str, Any]:
     """`interface` with every reference in it renamed; its own name is as it was."""
+    if _NAMED_IN.isdisjoint(interface):
+        return interface
     for pattern in (*PARTS, *MENTIONS):
         interface = _rewrite(interface, pattern, lambda name: rename_reference(name, rename))
     return interface

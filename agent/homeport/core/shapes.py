@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import Complaint, Complaints, Path
 from homeport.core.showing import GUESSES, listing, meant, safe_path, show
 
 ASSIGNMENT_KEYS = ("configurator", "ipAddresses", "config", "revision", "proof", "force")
@@ -148,7 +148,7 @@ def _stranger(tree: dict[str, Any]) -> Iterable[Complaint]:
 def _unknown(keys: set[str], known: Iterable[str], tree: dict[str, Any],
              path: Path = ()) -> list[Complaint]:
     known = tuple(known)
-    complaints: list[Complaint] = []
+    complaints = Complaints()
     for key in tree:  # in the document's order
         if key not in keys:
             continue

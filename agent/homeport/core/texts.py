@@ -29,6 +29,7 @@ class Texts:
         self._text = text
         self._tree: Any = None
         self._read = False
+        self._parent: tuple[Path, Any] = (), None  # the last one: a list is asked about item by item
 
     def at(self, path: Path, value: Any) -> str:
         """The text at `path`, or the usual spelling of `value` if it did not come as YAML."""
@@ -36,13 +37,20 @@ class Texts:
             return value
         if not self._read:
             self._tree, self._read = read_yaml(self._text, as_text=True).value, True
+        above, last = path[:-1], path[-1]
+        try:
+            if self._parent[0] != above or not above:
+                self._parent = above, self._find(above)
+            found = self._parent[1][last]
+        except (LookupError, TypeError):
+            return plain_text(value)
+        return found if isinstance(found, str) else plain_text(value)
+
+    def _find(self, path: Path) -> Any:
         found = self._tree
         for part in path:
-            try:
-                found = found[part]
-            except (LookupError, TypeError):
-                return plain_text(value)
-        return found if isinstance(found, str) else plain_text(value)
+            found = found[part]
+        return found
 
 
 def as_nmstate_reads(config: dict[str, Any], texts: Texts, path: Path) -> dict[str, Any]:
@@ -88,9 +96,9 @@ def _texts(entry: Any, names: tuple[str, ...] | None, texts: Texts, path: Path) 
     """`entry` with its fields called `names` (without them: all) as text, unless they are not set."""
     if not isinstance(entry, dict):
         return entry
-    return {key: texts.at((*path, key), value)
-            if (names is None or key in names) and isinstance(value, int | float) else value
-            for key, value in entry.items()}
+    spelled = {key: texts.at((*path, key), value) for key, value in entry.items()
+               if (names is None or key in names) and isinstance(value, int | float)}
+    return {**entry, **spelled} if spelled else entry
 
 
 def _lists(client: Any, names: tuple[str, ...], texts: Texts, path: Path) -> Any:

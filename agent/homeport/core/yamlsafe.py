@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from homeport.core.complaint import Complaint, Path
+from homeport.core.complaint import MAX_COMPLAINTS, Complaint, Path
 from homeport.core.controls import CONTROL
 from homeport.core.scalars import resolve
 from homeport.core.showing import printable, safe_path
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
 MAX_DEPTH = 64
 MAX_ALIAS_NODES = 10_000
-# A document that is wrong everywhere is not read to its end; nobody mends a thousand faults.
-MAX_COMPLAINTS = 1_000
 
 _TAG = "tag:yaml.org,2002:"
 _COLLECTION_TAGS = frozenset({None, _TAG + "map", _TAG + "seq"})
@@ -92,6 +90,8 @@ class _Builder:
         self.documents: list[Any] = []
         self.stack: list[_Frame] = []
         self.anchors: dict[str, tuple[Any, int]] = {}  # name -> value, nodes in it
+        # A key that stands in every entry is one text in memory, as the first thousand of them are few.
+        self.words: dict[str, str] = {}
         self.nodes = 0
         self.alias_nodes = 0
 
@@ -206,7 +206,7 @@ class _Builder:
                           "the keys written out; nmstate does not merge")
             frame.key = _Skip
             return
-        frame.key = text
+        frame.key = text = self.words.setdefault(text, text) if len(self.words) < 1000 else text
         if text in frame.lines:
             self.complain(f"'{printable(text)}' stands here twice, "
                           f"in line {frame.lines[text]} and in line {line}", "each key once")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from homeport.core.checks import addresses, bonds, everywhere, gateways, links, names, ports, resolver, routing, uplink
 from homeport.core.checks.needs import Needs, needs
 from homeport.core.checks.view import View
-from homeport.core.complaint import Complaint
+from homeport.core.complaint import Complaint, Complaints
 from homeport.core.schema import is_policy
 
 __all__ = ["CHECKS", "DOUBTS", "Check", "Needs", "check_meaning", "needs"]
@@ -23,8 +23,7 @@ Check = Callable[[View], Iterator[Complaint]]
 
 # Of any document, policies too: their texts reach keyfiles and shells just the same.
 EVERYWHERE: tuple[Check, ...] = (
-    everywhere.control_characters,
-    everywhere.masked_secrets,
+    everywhere.harmful_strings,
 )
 
 CHECKS: tuple[Check, ...] = (
@@ -83,7 +82,7 @@ DOUBTS: tuple[Check, ...] = (
 
 def check_meaning(
         config: Mapping[str, object], *, allow_dispatch: bool = False, force: bool = False) -> list[Complaint]:
-    """Everything in `config` that cannot work or must not be; in the order of the document.
+    """Everything in `config` that cannot work or must not be, up to a thousand; in the order of the document.
 
     `allow_dispatch`: scripts are welcome. `force`: the assignment says that its doubtful parts are meant.
     Never raises; time grows with the size of the document.
@@ -92,4 +91,7 @@ def check_meaning(
     if not is_policy(config):
         checks += [*CHECKS, *(() if force else DOUBTS)]
     view = View(config)
-    return [complaint for check in checks for complaint in check(view)]
+    found = Complaints()
+    for check in checks:
+        found += check(view)
+    return found

@@ -13,21 +13,19 @@ MASK = "<_password_hid_by_nmstate>"
 _SCRIPTS = ("post-activation", "post-deactivation")
 
 
-def control_characters(view: View) -> Iterator[Complaint]:
-    """No string may hold one: written into a keyfile, a line end in a description begins a new section."""
+def harmful_strings(view: View) -> Iterator[Complaint]:
+    """No string may hold a control character: in a keyfile a line end in a description begins a new section.
+
+    Nor be what `nmstatectl show` prints instead of a password; fed back, it would become the password.
+    """
     for path, value in view.strings:
+        if value == MASK:
+            yield complain(path, "the mask that nmstate prints instead of a secret", "the secret itself")
         # Scripts have lines; whether they are allowed at all is another check.
         if not value.isprintable() and not (path and path[-1] in _SCRIPTS and "dispatch" in path):
             bad = next((c for c in value if ord(c) < 32 or 127 <= ord(c) < 160 or c in "\u2028\u2029"), "")
             if bad:
                 yield complain(path, f"a control character ({bad!a}) in {show(value)}", "text on one line")
-
-
-def masked_secrets(view: View) -> Iterator[Complaint]:
-    """`nmstatectl show` prints this instead of a password; fed back, it would become the password."""
-    for path, value in view.strings:
-        if value == MASK:
-            yield complain(path, "the mask that nmstate prints instead of a secret", "the secret itself")
 
 
 def dispatch_scripts(view: View) -> Iterator[Complaint]:

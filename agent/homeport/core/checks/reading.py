@@ -14,20 +14,30 @@ IPInterface = IPv4Interface | IPv6Interface
 
 
 def strings(tree: object) -> Iterator[tuple[Path, str]]:
-    """Every string of the tree with its path, keys too; iterative, as depth is the document's choice."""
-    todo: list[tuple[Path, object]] = [((), tree)]
-    while todo:
-        path, value = todo.pop()
+    """Every string of the tree with its path, odd keys too; iterative, as depth is the document's choice."""
+    open_ones: list[Iterator[tuple[Path, object]]] = [iter([((), tree)])]
+    while open_ones:
+        found = next(open_ones[-1], None)
+        if found is None:
+            open_ones.pop()
+            continue
+        path, value = found
         if isinstance(value, str):
             yield path, value
-        elif isinstance(value, dict):
-            for key, item in reversed(value.items()):
-                at = (*path, show_key(key_text(key)))
-                todo.append((at, item))
-                if isinstance(key, str) and not key.isprintable():
-                    todo.append((at, key))
-        elif isinstance(value, list):
-            todo += [((*path, index), value[index]) for index in reversed(range(len(value)))]
+        elif isinstance(value, (dict, list)):
+            open_ones.append(_parts(path, value))
+
+
+def _parts(path: Path, parent: dict[object, object] | list[object]) -> Iterator[tuple[Path, object]]:
+    if isinstance(parent, list):
+        for index, item in enumerate(parent):
+            yield (*path, index), item
+        return
+    for key, item in parent.items():
+        at = (*path, show_key(key_text(key)))
+        if isinstance(key, str) and not key.isprintable():
+            yield at, key
+        yield at, item
 
 
 def section(value: object) -> Section:

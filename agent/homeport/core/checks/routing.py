@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from homeport.core.checks.reading import complain, read_ip, read_network, text
-from homeport.core.checks.view import Entry, View
+from homeport.core.checks.view import Entry, Part, View
 from homeport.core.complaint import Complaint
 from homeport.core.schema.kinds import read_number
 from homeport.core.showing import show
@@ -73,7 +73,7 @@ def route_interfaces(view: View) -> Iterator[Complaint]:
             yield from _interface_of_route(view.kernel[name], route)
 
 
-def _interface_of_route(entry: Entry, route: Entry) -> Iterator[Complaint]:
+def _interface_of_route(entry: Entry, route: Part) -> Iterator[Complaint]:
     path = (*route.path, "next-hop-interface")
     if not entry.up:
         yield complain(path, f"{show(entry.name)}, which is {entry.state}", "an interface that is up")
@@ -86,7 +86,7 @@ def _interface_of_route(entry: Entry, route: Entry) -> Iterator[Complaint]:
 
 def route_tables(view: View) -> Iterator[Complaint]:
     """VRFs that routes name, and special routes that exclude each other."""
-    special: dict[tuple[object, ...], Entry] = {}
+    special: dict[tuple[object, ...], Part] = {}
     for route in view.routes:
         vrf = view.kernel.get(text(route.data.get("vrf-name")))
         table = read_number(route.data.get("table-id"))
@@ -162,7 +162,7 @@ def rule_families(view: View) -> Iterator[Complaint]:
                            f"ipv{version}: enabled: true there")
 
 
-def _rule_version(rule: Entry) -> int:
+def _rule_version(rule: Part) -> int:
     selectors = "".join(text(rule.data.get(key)) for key in ("ip-from", "ip-to"))
     return 6 if ":" in selectors or text(rule.data.get("family")) == "ipv6" else 4
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from homeport.core.checks.reading import IPInterface, Section, mappings, read_interface, section, strings, text
 from homeport.core.complaint import Path
 from homeport.core.schema.kinds import read_bool
 
-FAMILIES = ("ipv4", "ipv6")
 # Not in the kernel: their names may be used again by an interface (nmstate keeps two lists).
 USER_SPACE = ("ovs-bridge", "ipsec")
 CONTROLLERS = ("bond", "linux-bridge", "ovs-bridge", "vrf", "hsr")
@@ -31,42 +31,41 @@ BASES = {
 }
 
 
-@dataclass(frozen=True)
-class Reference:
+class Reference(NamedTuple):
     """A name of an interface somewhere in the document."""
 
     path: Path
     name: str
 
 
-@dataclass(frozen=True)
 class Family:
     """The `ipv4` or `ipv6` of an interface; `given` is false if the document says nothing of it."""
 
-    path: Path
-    data: Section
-    given: bool
-    version: int
+    __slots__ = ("_addresses", "data", "dynamic", "enabled", "given", "path", "version")
 
-    @cached_property
-    def enabled(self) -> bool | None:
-        return read_bool(self.data.get("enabled"))
+    def __init__(self, path: Path, data: object, version: int) -> None:
+        self.path = path
+        self.given = isinstance(data, dict)
+        self.data = section(data)
+        self.version = version
+        self.enabled = read_bool(self.data.get("enabled"))
+        self.dynamic = read_bool(self.data.get("dhcp")) is True or (
+            version == 6 and read_bool(self.data.get("autoconf")) is True)
+        self._addresses: tuple[tuple[Path, IPInterface], ...] | None = None
 
-    @cached_property
-    def dynamic(self) -> bool:
-        return read_bool(self.data.get("dhcp")) is True or (
-            self.version == 6 and read_bool(self.data.get("autoconf")) is True)
-
-    @cached_property
+    @property
     def addresses(self) -> tuple[tuple[Path, IPInterface], ...]:
         """The static addresses that are sound; expiring ones are ignored by nmstate."""
-        found = []
+        if self._addresses is None:
+            self._addresses = tuple(self._read_addresses())
+        return self._addresses
+
+    def _read_addresses(self) -> Iterator[tuple[Path, IPInterface]]:
         for path, item in mappings(self.data.get("address"), (*self.path, "address")):
             address = read_interface(item.get("ip"), item.get("prefix-length"))
             if address is not None and address.version == self.version \
                     and item.get("valid-life-time", "forever") == "forever":
-                found.append((path, address))
-        return tuple(found)
+                yield path, address
 
     @property
     def may_have_address(self) -> bool:
@@ -76,48 +75,45 @@ class Family:
         return self.dynamic or bool(self.addresses) or self.data.get("address") in (None, "")
 
 
-@dataclass(frozen=True)
-class Entry:
-    """One interface of the document."""
+class Part(NamedTuple):
+    """One route or rule of the document."""
 
     path: Path
     data: Section
 
-    @cached_property
-    def name(self) -> str:
-        return text(self.data.get("name"))
 
-    @cached_property
-    def type(self) -> str:
-        return text(self.data.get("type"))
+class Entry:
+    """One interface of the document.
 
-    @cached_property
-    def state(self) -> str:
-        return text(self.data.get("state", "up"))
+    With slots instead of cached properties: there may be ten thousand, in 40 MiB with all else.
+    """
 
-    @cached_property
-    def up(self) -> bool:
-        return self.state == "up"
+    __slots__ = ("_base", "_families", "_ports", "data", "gone", "name", "path", "state", "type", "up", "user_space")
 
-    @cached_property
-    def gone(self) -> bool:
-        return self.state == "absent"
+    def __init__(self, path: Path, data: Section) -> None:
+        self.path = path
+        self.data = data
+        self.name = text(data.get("name"))
+        self.type = text(data.get("type"))
+        self.state = text(data.get("state", "up"))
+        self.up = self.state == "up"
+        self.gone = self.state == "absent"
+        self.user_space = self.type in USER_SPACE
+        self._families: tuple[Family, Family] | None = None
+        self._ports: tuple[Reference, ...] | None = None
+        self._base: Reference | None = None
 
-    @cached_property
-    def user_space(self) -> bool:
-        return self.type in USER_SPACE
-
-    @cached_property
+    @property
     def by_name(self) -> bool:
         """Whether `name` is the kernel's name of it, not just ours."""
         return self.data.get("identifier") not in ("mac-address", "pci-address")
 
-    @cached_property
-    def families(self) -> tuple[Family, ...]:
-        return tuple(
-            Family((*self.path, key), section(self.data.get(key)), isinstance(self.data.get(key), dict),
-                   4 if key == "ipv4" else 6)
-            for key in FAMILIES)
+    @property
+    def families(self) -> tuple[Family, Family]:
+        if self._families is None:
+            self._families = (Family((*self.path, "ipv4"), self.data.get("ipv4"), 4),
+                              Family((*self.path, "ipv6"), self.data.get("ipv6"), 6))
+        return self._families
 
     def family(self, version: int) -> Family:
         return self.families[version == 6]
@@ -129,18 +125,20 @@ class Entry:
                 return (*self.path, name), section(self.data[name])
         return (*self.path, names[0]), {}
 
-    @cached_property
+    @property
     def ports(self) -> tuple[Reference, ...]:
-        return tuple(_ports(self))
+        if self._ports is None:
+            self._ports = tuple(_ports(self))
+        return self._ports
 
-    @cached_property
+    @property
     def base(self) -> Reference | None:
-        if self.type not in BASES:
-            return None
-        name, key = BASES[self.type]
-        path, data = self.section(name)
-        base = text(data.get(key))
-        return Reference((*path, key), base) if base else None
+        if self._base is None and self.type in BASES:
+            name, key = BASES[self.type]
+            path, data = self.section(name)
+            base = text(data.get(key))
+            self._base = Reference((*path, key), base) if base else None
+        return self._base
 
 
 @dataclass(frozen=True)
@@ -149,9 +147,9 @@ class View:
 
     config: Section
 
-    @cached_property
-    def strings(self) -> tuple[tuple[Path, str], ...]:
-        return tuple(strings(self.config))
+    @property
+    def strings(self) -> Iterator[tuple[Path, str]]:
+        return strings(self.config)
 
     @cached_property
     def entries(self) -> tuple[Entry, ...]:
@@ -191,28 +189,29 @@ class View:
         return found
 
     @cached_property
-    def routes(self) -> tuple[Entry, ...]:
+    def routes(self) -> tuple[Part, ...]:
         """Routes to be there."""
-        return tuple(Entry(path, data) for path, data in self.all_routes if data.get("state") is None)
+        return tuple(Part(path, data) for path, data in self.all_routes if data.get("state") is None)
 
     @property
     def all_routes(self) -> Iterator[tuple[Path, Section]]:
         return mappings(section(self.config.get("routes")).get("config"), ("routes", "config"))
 
     @cached_property
-    def rules(self) -> tuple[Entry, ...]:
+    def rules(self) -> tuple[Part, ...]:
         """Rules to be there."""
         rules = section(self.config.get("route-rules")).get("config")
-        return tuple(Entry(path, data) for path, data in mappings(rules, ("route-rules", "config"))
+        return tuple(Part(path, data) for path, data in mappings(rules, ("route-rules", "config"))
                      if data.get("state") != "absent")
 
-    def texts(self, *path: str) -> list[tuple[Path, str]]:
+    def texts(self, *path: str) -> Iterator[tuple[Path, str]]:
         """The texts of the list at `path`."""
         found: object = self.config
         for key in path:
             found = section(found).get(key)
-        return [((*path, index), text(item)) for index, item in enumerate(found if isinstance(found, list) else [])
-                if not isinstance(item, (dict, list))]
+        for index, item in enumerate(found if isinstance(found, list) else []):
+            if not isinstance(item, (dict, list)):
+                yield (*path, index), text(item)
 
 
 def _ports(entry: Entry) -> Iterator[Reference]:

@@ -9,6 +9,7 @@ programs, wait for a person.  Refuses to judge whether the network that comes ou
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain, islice
 
 from homeport.core.complaint import Complaint
 from homeport.core.keyfile.escapes import KeyfileError, escape_fault, shown
@@ -43,18 +44,16 @@ def check_untrusted(
     `file_name` is the name that came with the text.  What is expected must stand there if it is
     given; a profile that is matched by MAC may leave out the interface's name.
     """
-    sections, complaints = scan(text)
-    complaints = [*check_file_name(file_name), *complaints] if file_name else complaints
+    sections, scanned = scan(text)
+    complaints = [*check_file_name(file_name), *scanned] if file_name else scanned
     twice = [old for old, new in _ALIASES.items() if {old, new} <= dict(sections).keys()]
     complaints += [Complaint(f"[{name}]", f"the same section as [{_ALIASES[name]}]", "each section once")
                    for name in twice]
     profile = Keyfile(tuple((_ALIASES.get(name, name), pairs) for name, pairs in sections
                             if name not in twice))
-    complaints += _check_identity(profile, expect_id, expect_uuid, expect_interface)
-    complaints += _check_type(profile)
-    complaints += _check_boot(profile)
-    complaints += _check_text(profile)
-    complaints += check_values(profile)
+    complaints += islice(chain(
+        _check_identity(profile, expect_id, expect_uuid, expect_interface), _check_type(profile),
+        _check_boot(profile), _check_text(profile), check_values(profile)), MAX_COMPLAINTS)
     return [Complaint(": ".join(part for part in (shown(file_name), complaint.path) if part),
                       complaint.found, complaint.wanted) for complaint in complaints[:MAX_COMPLAINTS]]
 

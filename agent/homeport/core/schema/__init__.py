@@ -10,10 +10,11 @@ and which nobody writes. Whether a document makes sense is the business of `chec
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
 from homeport.core.complaint import Complaint
 from homeport.core.schema.interfaces import Interface
-from homeport.core.schema.kinds import LOOSE_TEXT, ListOf, MapOf, Section, Walk, not_null
+from homeport.core.schema.kinds import LOOSE_TEXT, Enough, ListOf, MapOf, Section, Walk, not_null
 from homeport.core.schema.routing import DNS_RESOLVER, HOSTNAME, OVN, OVS_DB, ROUTE_RULES, ROUTES
 from homeport.core.showing import show
 
@@ -43,7 +44,7 @@ def is_policy(config: object) -> bool:
 
 
 def check_schema(config: object) -> list[Complaint]:
-    """Every key and value of `config` that nmstate would not read, in document order.
+    """Every key and value of `config` that nmstate would not read, in document order, up to a thousand.
 
     `config` may be any tree of mappings, lists and scalars. Never raises; linear in its size.
     """
@@ -51,5 +52,6 @@ def check_schema(config: object) -> list[Complaint]:
         return [Complaint("", show(config), "a mapping with interfaces, routes, dns-resolver, …")]
     policy = is_policy(config)
     walk = Walk(templated=policy)
-    (POLICY if policy else STATE).check(config, (), walk)
+    with suppress(Enough):
+        (POLICY if policy else STATE).check(config, (), walk)
     return walk.complaints

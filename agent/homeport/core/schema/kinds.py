@@ -13,24 +13,30 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from ipaddress import IPv6Address, ip_address
 
-from homeport.core.complaint import Complaint, Path, render_path
+from homeport.core.complaint import Complaint, Complaints, Path, render_path
 from homeport.core.schema.near import Guesser
 from homeport.core.showing import printable, show
 
 _SHOWN = 60
 
 
+class Enough(Exception):
+    """More faults than anyone reads: the rest of the document is not looked at."""
+
+
 @dataclass
 class Walk:
     """One pass over a document: the complaints so far, and what is shared between kinds."""
 
-    complaints: list[Complaint] = field(default_factory=list)
+    complaints: Complaints = field(default_factory=Complaints)
     guesser: Guesser = field(default_factory=Guesser)
     # In a policy a value may still be "{{ capture.… }}", which is then right anywhere.
     templated: bool = False
 
     def complain(self, path: Path, found: str, wanted: str) -> None:
         self.complaints.append(Complaint(render_path(path), found, wanted))
+        if self.complaints.full:
+            raise Enough
 
 
 @dataclass(frozen=True)
