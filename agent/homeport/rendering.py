@@ -16,6 +16,7 @@ from homeport.core.document import Address, Assignment, understand_document
 from homeport.core.facts import Nic
 from homeport.core.keyfile import check_untrusted, file_name, own_profiles, parse, stable_uuid
 from homeport.core.keyfile.escapes import escape_gc
+from homeport.core.keyfile.meaning import desired_state
 from homeport.core.mac import normalise_mac
 from homeport.core.nics import resolve
 from homeport.core.yamlwrite import render_yaml
@@ -52,11 +53,21 @@ def render_platform(name: str, folder: Path, *, root: Path, nics: Sequence[Nic] 
 
 
 def render_assignment(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dict[str, str]:
+    if assignment.configurator == "nmconnections":
+        return render_given(assignment, nics, root)
     resolved = resolve(assignment.config, nics, offline=True)
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
     keyfiles = render_keyfiles(resolved.config, resolved.nics, root, assignment.revision) if resolved.config else {}
     return {DESIRED: render_yaml(resolved.config), **keyfiles}
+
+
+def render_given(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dict[str, str]:
+    """The same of an assignment that is keyfiles already: made ours."""
+    uuids = {name: stable_uuid(read_machine_id(root), name) for name in assignment.config}
+    keyfiles = own_profiles(assignment.config, uuids=uuids, nics=nics, tags={"revision": assignment.revision})
+    return {DESIRED: render_yaml(desired_state(assignment.config)),
+            **{file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}}
 
 
 def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:
