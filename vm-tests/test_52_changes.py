@@ -99,3 +99,19 @@ def test_document_about_the_mtu_alone(world: World) -> None:
         assert "method=auto" in keyfile
         # Not a copy of the bootstrap profile: its high metrics are for NICs that no document names.
         assert "900" not in keyfile
+
+
+def test_host_name(world: World) -> None:
+    """nmstate does not write it in memory: it is kept with the rest, and the second boot has nothing to do."""
+    world.dhcp.start()
+    hostname = "      hostname: {running: berth-7, config: berth-7}\n"
+    named = seed_document().replace("      dns-resolver:", hostname + "      dns-resolver:")
+    server = world.serve()
+    url = server.put(SEED, named)
+    with Machine(world, "host-name") as machine:
+        boot = machine.boot(f"homeport.config={url}")
+        assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
+        assert machine.run(["hostname"]).stdout == "berth-7\n"
+        assert machine.read("/etc/hostname") == "berth-7\n"
+        machine.run(["homeport", "refresh"], timeout=60)
+        assert not machine.look().status["changed"]

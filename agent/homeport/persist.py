@@ -50,6 +50,8 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     gone = keyfiles.remove_owned(machine.root, announced, keep=[file.path for file in files])
     adopt(machine, files, gone)
     oem.write(machine.root, texts)
+    if plan.hostname is not None:
+        manager.save_hostname(plan.hostname)
     store.write_manifest(replace(announced, stale=(), complete=True))
     write_stamp(machine, plan, reply, files)
     manager.reload_dns()

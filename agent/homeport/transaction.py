@@ -101,7 +101,7 @@ class Transaction:
         end = time.monotonic() + self.machine.settings.proof_timeout
         while True:
             current = nmstatectl.show()
-            left = differences(self.plan.desired, current)
+            left = differences(self.plan.in_memory, current)
             if not left:
                 return current
             if time.monotonic() > end:

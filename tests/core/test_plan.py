@@ -58,3 +58,12 @@ def test_lines() -> None:
 ])
 def test_needs_loopback(desired: dict[str, Any], needed: bool) -> None:
     assert plan(desired).needs_loopback is needed
+
+
+def test_configured_hostname_is_not_looked_for_before_it_is_on_disk() -> None:
+    both = plan({"hostname": {"running": "a", "config": "a"}, "interfaces": []})
+    assert both.hostname == "a"
+    assert both.in_memory == {"hostname": {"running": "a"}, "interfaces": []}
+    assert plan({"hostname": {"config": ""}}).in_memory == {}
+    assert plan({"hostname": {"config": ""}}).hostname == ""
+    assert plan({}).hostname is None

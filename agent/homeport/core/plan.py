@@ -51,6 +51,19 @@ class Plan:
                      and interface["name"] not in self.retired)
 
     @property
+    def hostname(self) -> str | None:
+        """The configured host name that the desired state wants ("" for none), None if it wants nothing."""
+        wanted = (self.desired.get("hostname") or {}).get("config")
+        return None if wanted is None else str(wanted)
+
+    @property
+    def in_memory(self) -> dict[str, Any]:
+        """The desired state as far as it can be in force without being on disk: nmstate leaves out the rest."""
+        hostname = {key: value for key, value in (self.desired.get("hostname") or {}).items() if key != "config"}
+        state = {key: value for key, value in self.desired.items() if key != "hostname"}
+        return {**state, "hostname": hostname} if hostname else state
+
+    @property
     def dns(self) -> dict[str, list[str]]:
         """The `servers`, `search` domains and `options` that the desired state has."""
         config = (self.desired.get("dns-resolver") or {}).get("config") or {}

@@ -191,6 +191,10 @@ class Manager:
         self._call(self._profile_path(uuid), _CONNECTION, "Update2", "a{sa{sv}}ua{sv}",
                    settings, _UPDATE2_TO_DISK | _UPDATE2_NO_REAPPLY, {})
 
+    def save_hostname(self, name: str) -> None:
+        """Write the configured host name, "" for none; what runs now is nmstate's to set."""
+        self._call(_SETTINGS, f"{SERVICE}.Settings", "SaveHostname", "s", name)
+
     def reload_dns(self) -> None:
         """Write resolv.conf again (NM_MANAGER_RELOAD_FLAG_DNS_RC)."""
         self._call(_ROOT, SERVICE, "Reload", "u", 0x2)
