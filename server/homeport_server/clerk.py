@@ -39,10 +39,13 @@ class Clerk:
         self.each = 0.01  # seconds that one takes, as of late
         self._thread = ThreadPoolExecutor(1, "registrar")
 
-    async def do(self, function: Callable[[Registrar], Result]) -> Result:
-        """What `function` gives for the registrar. Raises Busy at once if it would be too long until then."""
+    async def do(self, function: Callable[[Registrar], Result], *, patient: bool = False) -> Result:
+        """What `function` gives for the registrar. Raises Busy at once if it would be too long until then.
+
+        Unless one is `patient`, as the server itself is.
+        """
         wait = self.waiting * self.each
-        if wait > self.longest_wait:
+        if wait > self.longest_wait and not patient:
             # Spread by chance: who is sent away together must not come back together.
             spread = math.ceil(2 * wait)
             raise Busy(1 + spread // 2 + self.registrar.chance(spread))

@@ -2,7 +2,7 @@
 
 An id is no proof. So whoever asks by one needs the token of the registration that the machine is of; a machine that
 has shown a TPM is not served this way at all (unless the server is told to); and an id that fits two machines fits
-none. A machine that no registration knows, only an inventory, is served as a file would be.
+none. Where there is no registration, only inventories, they are served as files would be: there is no token to ask for.
 """
 
 from __future__ import annotations
@@ -36,9 +36,10 @@ def find_machine(registrar: Registrar, text: str, registration: Registration | N
         return Denied("unknown", f"the id fits {len(found)} machines: {', '.join(map(str, found[:5]))}")
     if not found:
         return None
-    machine = found[0]
-    if registrar.manifests.registration(machine.registration) is not None and (
-            registration is None or registration.key != machine.registration):
+    machine, manifests = found[0], registrar.manifests
+    if registration is None and manifests.registrations:
+        return Denied("token", f"for {machine.name} a token is needed, and none was given")
+    if registration and machine.registration != registration.key and manifests.registration(machine.registration):
         return Denied("token", f"{machine.name} is of {machine.registration}, whose token was not given")
     if machine.proven and not allow_proven:
         return Denied("proof", f"{machine.name} has shown a TPM: it is served by registration only")
@@ -53,14 +54,15 @@ def assignment_of(registrar: Registrar, text: str, registration: Registration | 
         return machine
     manifests = registrar.manifests
     if machine is not None:
-        its_own = manifests.registration(machine.registration)
+        its_own = manifests.registration(machine.registration) or registration
         return registrar.ask(Request(None, its_own, known=(machine.namespace, machine.name)))
+    if registration is None and manifests.registrations:
+        return Denied("token", "no token was given")
     inventory = _inventory(manifests, text)
     if inventory is not None:
-        return registrar.ask(Request(None, None, known=(inventory.namespace, inventory.name)))
+        return registrar.ask(Request(None, registration, known=(inventory.namespace, inventory.name)))
     if registration is None:
-        kind: Literal["unknown", "token"] = "token" if manifests.registrations else "unknown"
-        return Denied(kind, "no machine and no inventory has this id, and no token was given to register with")
+        return Denied("unknown", "no inventory has this id")
     if registration.auth == "tpm":
         return Denied("proof", f"{registration.key} admits machines by TPM only (auth: tpm)")
     fault = plain_fault(text)

@@ -43,6 +43,7 @@ class Watch:
         self.check_config = check_config
         self.signature: Signature = ()
         self.asked = asyncio.Event()
+        self.trouble = ""
 
     async def start(self) -> None:
         """Put the first set in force: the folder's, or the last good one if that is bad. Raises BadManifests."""
@@ -76,9 +77,13 @@ class Watch:
             self.asked.clear()
             try:
                 await self.look()
+                self.trouble = ""
             except Exception as error:
-                # Whatever it is: the set in force stays, and the next look may succeed.
-                log.error("Cannot reload the manifests in %s: %s; the last good ones stay in force", self.path, error)
+                # Whatever it is: the set in force stays, and a later look may succeed. Said once, not every second.
+                self.signature = ()
+                if str(error) != self.trouble:
+                    self.trouble = str(error)
+                    log.error("Cannot reload the manifests: %s; the last good ones stay in force", error)
 
     async def look(self) -> None:
         """Load, if there is something new."""
@@ -114,7 +119,7 @@ class Watch:
                 lambda connection: token_map(connection, manifests.registrations, registrar.chance))
             return warnings, Tokens(tokens)
 
-        warnings, self.site.tokens = await self.site.clerk.do(change)
+        warnings, self.site.tokens = await self.site.clerk.do(change, patient=True)
         for warning in warnings:
             log.warning("%s", warning)
         log.info("in force: %s", manifests)

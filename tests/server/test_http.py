@@ -65,7 +65,7 @@ def test_nobody_gets_what_is_anothers(make_server: Make, seed: str) -> None:
 
 
 def test_an_inventory_is_served_as_a_file_would_be(make_server: Make, seed: str) -> None:
-    """By hash or by name, without a token; until its machine has shown its TPM."""
+    """By hash or by name, without a token where there is none; until its machine has shown its TPM."""
     inventory = (Path(__file__).parents[1] / "data/server/inventory.yaml").read_text()
     tpm = SoftwareTpm()
     text = inventory.replace("759d02b8cdfad743082ac528214a5b00cb3d6079aaa2b6bb35d87209e36f1fdb", tpm.digest)
@@ -77,6 +77,8 @@ def test_an_inventory_is_served_as_a_file_would_be(make_server: Make, seed: str)
     assert server.get("/assignments/another").status_code == 404
     (server.folder / "seed.yaml").write_text(seed)
     server.logs("1 pools, 1 registrations, 1 inventories")
+    assert server.get(f"/assignments/{tpm.digest}").status_code == 401
+    assert server.get(f"/assignments/{tpm.digest}", params=TOKEN).status_code == 200
     assert register(server.registration(), tpm)[0] == CONFIG
     assert server.get(f"/assignments/{tpm.digest}", params=TOKEN).status_code == 403
 

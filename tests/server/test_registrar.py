@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import CreateTable
 
 from homeport_server import changes
 from homeport_server.admission import Moved, Request
@@ -18,7 +20,7 @@ from homeport_server.caller import Caller, Facts, clean_facts, plain_caller
 from homeport_server.manifests.sets import read_manifests
 from homeport_server.outcome import Assigned, Outcome, Refused, Waiting
 from homeport_server.registrar import Registrar
-from homeport_server.store import addresses
+from homeport_server.store import addresses, tables
 from homeport_server.store.database import Database, StoreError
 
 DATA = Path(__file__).parents[1] / "data" / "server"
@@ -407,3 +409,12 @@ def test_a_database_that_is_none(tmp_path: Path) -> None:
 def test_the_database_is_for_its_owner_alone(make: Make, tmp_path: Path) -> None:
     make()
     assert (tmp_path / "state.sqlite").stat().st_mode & 0o777 == 0o600
+
+
+def test_the_tables_are_portable() -> None:
+    """Another database than SQLite needs no other tables; the constraints are among them."""
+    dialect = postgresql.dialect()  # type: ignore[no-untyped-call]
+    text = "\n".join(str(CreateTable(table).compile(dialect=dialect)) for table in tables.metadata.sorted_tables)
+    for constraint in ("PRIMARY KEY (key)", "UNIQUE (machine, name)", "UNIQUE (reserved_for, name)",
+                       "PRIMARY KEY (kind, digest)", "UNIQUE (namespace, name)"):
+        assert constraint in text

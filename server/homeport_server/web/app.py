@@ -22,7 +22,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 def make_app(site: Site) -> web.Application:
     app = web.Application(middlewares=[_explain], client_max_size=assignments.LARGEST_REPORT)
     app[SITE] = site
-    app.on_response_prepare.append(_say_who)
+    app.on_response_prepare.append(_finish)
     app.add_routes([
         web.get("/{api:[^/]+}/registration/{token:.+}", registration.registration, allow_head=False),
         web.get("/assignments/{id}", assignments.get_assignment, allow_head=False),
@@ -44,9 +44,11 @@ async def _healthz(request: web.Request) -> web.Response:
     return web.Response(text="ok\n")
 
 
-async def _say_who(_request: web.Request, response: web.StreamResponse) -> None:
-    """Not which Python and which library: that is for attackers."""
+async def _finish(_request: web.Request, response: web.StreamResponse) -> None:
+    """Not which Python and which library: that is for attackers. And no connection stays open for nothing."""
     response.headers["Server"] = "homeport-server"
+    if not isinstance(response, web.WebSocketResponse):
+        response.force_close()
 
 
 @web.middleware

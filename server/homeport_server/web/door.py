@@ -47,7 +47,9 @@ class Visitor:
             with contextlib.suppress(AttributeError):
                 self.transport.abort()
         else:
-            self.socket.close()
+            # In the middle of its TLS greeting, so that asyncio has the descriptor: it closes it when it notices.
+            with contextlib.suppress(OSError):
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class Door:
@@ -116,17 +118,19 @@ class Door:
     async def _let_in(self, visitor: Visitor) -> None:
         loop = asyncio.get_running_loop()
         try:
-            visitor.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            visitor.transport, _ = await loop.connect_accepted_socket(
+            transport, _ = await loop.connect_accepted_socket(
                 self.make_protocol, visitor.socket, ssl=self.tls,
                 ssl_handshake_timeout=STRANGER_SECONDS if self.tls else None)
-            self._by_transport[visitor.transport] = visitor
-        except (TimeoutError, OSError, ValueError) as error:
+        except (OSError, TimeoutError, ValueError) as error:
             # A port scanner, a machine without our CA: the machine's side says more than we can.
             log.debug("%s: no TLS: %s", visitor.peer, error)
             self.visitors.pop(visitor, None)
-            with contextlib.suppress(OSError):
-                visitor.socket.close()
+            return
+        if visitor not in self.visitors:  # thrown out meanwhile
+            transport.abort()
+            return
+        visitor.transport = transport
+        self._by_transport[transport] = visitor
 
     def _make_room(self) -> bool:
         """Room for one more, at the cost of the oldest stranger if it must be."""

@@ -65,8 +65,14 @@ class Site:
 
     def url_of(self, request: web.Request, registration: Registration) -> str:
         """The registration URL to tell a machine."""
-        base = self.url or f"{request.scheme}://{request.host}"
+        base = self.url or f"{request.scheme}://{request.headers.get('Host') or _our_end(request)}"
         return f"{base}/elemental/registration/{self.tokens.of(registration)}"
+
+
+def _our_end(request: web.Request) -> str:
+    """The address that a request came to; aiohttp's `request.host` would ask DNS."""
+    host, port = (request.get_extra_info("sockname") or ("", 0))[:2]
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 SITE: web.AppKey[Site] = web.AppKey("site", Site)
