@@ -9,6 +9,10 @@ DESTDIR :=
 # More arguments for pytest: make check PYTEST="-x -k keyfile"
 PYTEST :=
 
+# make fuzz: seconds for all targets together, and which of them (tests/fuzz/targets); none: all.
+FUZZ_SECONDS := 600
+TARGET :=
+
 # Runs what follows with what the set-up has made in its environment: $$VENV, $$NMSTATECTL, $$GUEST_trixie.
 WITH := set -a && . build/paths.env && set +a &&
 
@@ -35,6 +39,11 @@ test: setup ## everything: static checks, unit tests, boots
 .PHONY: test-container
 test-container: setup ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests $(PYTEST)
+
+.PHONY: fuzz
+fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a finding becomes a case of make check
+	@tools/setup fuzz
+	$(WITH) PYTHONPATH=agent nice -n 19 "$$FUZZ/bin/python" tests/fuzz/fuzz.py $(FUZZ_SECONDS) $(TARGET)
 
 .PHONY: bench
 bench: setup ## the figures of the README's table, as a table and as build/bench.json

@@ -17,7 +17,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[1]
 PARTS = TOP / "tools/setup.d"
-PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm")
+PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm", "fuzz")
 
 # Makes the piece "fake" under the key $2, in the cache $1, with the maker $3; $4 is how it is called.
 MAKE = f"""
@@ -189,7 +189,7 @@ def test_keys_are_the_same_in_every_clone(tmp_path: Path, changed: str | None) -
         (clone / changed).open("a").write("# changed\n")
     here, there = keys(TOP), keys(clone)
     expected = {"tools/setup.d/guest.sh": {"guest-trixie", "guest-bookworm"},
-                "tools/requirements.txt": {"venv"}}
+                "tools/requirements.txt": {"venv", "fuzz"}}
     assert {name for name in here if here[name] != there[name]} == expected.get(changed or "", set())
     assert len(set(here.values())) == len(here)
 
