@@ -71,6 +71,7 @@ def reset_now(machine: Machine) -> None:
 def forget(machine: Machine) -> None:
     """Remove our keyfiles and everything that is remembered. Idempotent, and needs no server."""
     with machine.report.step("forget") as notes:
+        keyfiles.sweep_up(machine.root)
         manifest = machine.store.read_manifest()
         # First: with it there the next boot would bring the keyfiles back.
         oem.forget(machine.root)

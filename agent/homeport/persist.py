@@ -22,7 +22,7 @@ from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
-from homeport.host.store import LIMIT, STAMP, Manifest, OwnedFile
+from homeport.host.store import INFLIGHT, LIMIT, STAMP, Manifest, OwnedFile
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
 from homeport.sources import Reply
@@ -32,6 +32,7 @@ log = logging.getLogger(__name__)
 
 def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     store, manager = machine.store, machine.manager
+    keyfiles.sweep_up(machine.root)
     former = store.read_manifest()
     manifest = describe(machine, plan, reply)
     ours = our_keyfiles(machine, plan)
@@ -158,8 +159,10 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
         write_atomic(root, STAMP, (stamp + unchanged_status(machine, files)).encode())
 
 
-# What else can change what homeport would do: the program itself, who the machine is, its mode.
+# What else can change what homeport would do: the program itself, who the machine is, its mode; and a run that was
+# killed while applying, after which there is something to undo (nmstate's DNS is on disk before anything is proven).
 WATCHED = (
+    INFLIGHT,
     *FILES, *DROP_INS, "usr/lib/homeport/homeport.pyz", "etc/homeport/identity",
     "run/elemental/recovery_mode", "run/elemental/live_mode", "run/cos/recovery_mode", "run/cos/live_mode",
     "oem/reset-cloud-config.yaml", "oem/registration/config.yaml",

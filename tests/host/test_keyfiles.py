@@ -189,3 +189,16 @@ def test_the_runtime_folder(tmp_path: Path) -> None:
     assert written[0].path == "run/NetworkManager/system-connections/homeport-eth0.nmconnection"
     assert keyfiles.list_owned(tmp_path) == ()
     assert remove_owned(tmp_path, folder=keyfiles.RUN) == (written[0].path,)
+
+
+def test_what_a_killed_run_left(tmp_path: Path) -> None:
+    """Half-written files of ours in both folders go, what has another name stays; no folder is no error."""
+    keyfiles.sweep_up(tmp_path)
+    half = ".homeport-0123456789abcdef.tmp"
+    left = put(tmp_path, half, "[conn")
+    theirs = put(tmp_path, ".homeport-notes.tmp", "mine")
+    state = tmp_path / "var/lib/homeport" / half
+    state.parent.mkdir(parents=True)
+    state.touch()
+    keyfiles.sweep_up(tmp_path)
+    assert (left.exists(), state.exists(), theirs.exists()) == (False, False, True)

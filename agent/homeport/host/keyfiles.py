@@ -17,6 +17,7 @@ import logging
 import os
 import stat
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,7 +26,8 @@ from homeport.core.keyfile import Keyfile, KeyfileError, file_name, is_ours, par
 from homeport.core.keyfile.format import scan
 from homeport.core.keyfile.names import is_our_file_name
 from homeport.errors import PersistError
-from homeport.host.files import make_dir, read_file, remove, resolve, write_atomic
+from homeport.host.files import make_dir, read_file, remove, resolve, sweep, write_atomic
+from homeport.host.store import STATE_DIR
 
 if TYPE_CHECKING:
     from homeport.host.store import Manifest, OwnedFile
@@ -114,6 +116,13 @@ def remove_owned(
 def remove_files(root: Path, files: Iterable[OwnedFile]) -> tuple[str, ...]:
     """Remove those of these files that are still ours; the paths that went. Raises PersistError."""
     return tuple(file.path for file in files if owns(root, file.path) and _remove(root, file.path))
+
+
+def sweep_up(root: Path) -> None:
+    """Remove what a run that was killed left half-written, here and in our own folder; nobody else writes now."""
+    for folder in (ETC, STATE_DIR):
+        with suppress(OSError):  # a file system that is read-only
+            sweep(root, folder)
 
 
 def intact(root: Path, manifest: Manifest) -> bool:
