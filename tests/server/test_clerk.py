@@ -3,22 +3,38 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, cast
 
 import pytest
 
 from homeport_server.clerk import Busy, Clerk
 from homeport_server.registrar import Registrar
+from homeport_server.store.database import StoreError
+
+
+class FakeDatabase:
+    """Counts how often it would wait for the disk."""
+
+    batches = 0
+    fails = False
+
+    @contextlib.contextmanager
+    def batch(self) -> Iterator[None]:
+        self.batches += 1
+        yield
+        if self.fails:
+            raise StoreError("the disk is full")
 
 
 class FakeRegistrar:
     """All that a clerk needs of one."""
 
-    @staticmethod
-    def chance(limit: int) -> int:
-        return limit - 1
+    def __init__(self) -> None:
+        self.database = FakeDatabase()
 
 
 def make(longest_wait: float = 4.0) -> Clerk:
@@ -35,6 +51,7 @@ def test_one_after_the_other_and_not_here() -> None:
     asyncio.run(work())
     clerk.close()
     assert [number for number, _ in done] == list(range(20))
+    assert cast(FakeDatabase, clerk.registrar.database).batches == 2  # the first, and then all that came meanwhile
     assert all(name.startswith("registrar") for _, name in done)
 
 
@@ -42,15 +59,28 @@ def test_who_would_wait_too_long_is_sent_away() -> None:
     clerk = make(longest_wait=0.05)
 
     async def work() -> list[Any]:
-        return await asyncio.gather(*(clerk.do(lambda _registrar: time.sleep(0.01)) for _ in range(20)),
+        return await asyncio.gather(*(clerk.do(lambda _registrar: time.sleep(0.001)) for _ in range(20)),
                                     return_exceptions=True)
 
     answers = asyncio.run(work())
     clerk.close()
     away = [answer for answer in answers if isinstance(answer, Busy)]
     assert 5 < len(away) < 20
-    assert all(1 <= busy.retry_after <= 3 for busy in away)
+    assert all(busy.retry_after == 1 for busy in away)
     assert answers[:5] == [None] * 5
+
+
+def test_who_is_sent_away_comes_back_one_after_the_other() -> None:
+    clerk = make(longest_wait=-1)
+    clerk.each = 0.5
+
+    async def work() -> list[Any]:
+        return await asyncio.gather(*(clerk.do(lambda _registrar: None) for _ in range(8)), return_exceptions=True)
+
+    away = asyncio.run(work())
+    clerk.close()
+    assert [busy.retry_after for busy in away] == sorted(busy.retry_after for busy in away)
+    assert away[-1].retry_after in (3, 4)
 
 
 def test_who_has_gone_does_not_stop_the_work() -> None:
@@ -66,6 +96,8 @@ def test_who_has_gone_does_not_stop_the_work() -> None:
             async with asyncio.timeout(0.02):
                 await clerk.do(slow)
 
+        await asyncio.sleep(0.2)
+
     asyncio.run(work())
     clerk.close()
     assert done == ["done"]
@@ -77,7 +109,21 @@ def test_faults_come_back() -> None:
     def fail(_registrar: Registrar) -> None:
         raise ValueError("ours")
 
-    with pytest.raises(ValueError, match="ours"):
-        asyncio.run(clerk.do(fail))
+    async def work() -> tuple[Any, Any, Any]:
+        return await asyncio.gather(clerk.do(fail), clerk.do(lambda _registrar: 7), clerk.do(fail),
+                                    return_exceptions=True)
+
+    first, second, third = asyncio.run(work())
+    assert isinstance(first, ValueError)
+    assert isinstance(third, ValueError)
+    assert second == 7
     assert clerk.waiting == 0
+    clerk.close()
+
+
+def test_what_is_not_on_disk_nobody_is_told() -> None:
+    clerk = make()
+    cast(FakeDatabase, clerk.registrar.database).fails = True
+    with pytest.raises(StoreError, match="full"):
+        asyncio.run(clerk.do(lambda _registrar: "an address"))
     clerk.close()

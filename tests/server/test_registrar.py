@@ -400,6 +400,23 @@ def test_a_race_for_the_last_addresses(make: Make, tmp_path: Path) -> None:
     assert sorted(ip for ips in by_machine.values() for ip in ips) == [f"192.168.122.15{n}" for n in range(8)]
 
 
+def test_a_batch_is_on_disk_at_its_end(make: Make, tmp_path: Path) -> None:
+    """One that fails takes nothing with it; to others nothing is there before the end."""
+    desk, other = make(), make()
+    database = desk.registrar.database
+    with database.batch():
+        assert desk.ip("a") == "192.168.122.150"
+        with pytest.raises(changes.NoSuchMachine):
+            desk.release("nobody")
+        with pytest.raises(StoreError):
+            database.change(lambda connection: addresses.hold(connection, "192.168.122.150", "n", None, 0.0))
+        assert desk.ip("b") == "192.168.122.151"
+        assert desk.registrar.look_up("a")
+        assert not other.registrar.look_up("a")
+    assert other.ip("a") == "192.168.122.150"
+    assert other.ip("b") == "192.168.122.151"
+
+
 def test_a_database_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "state.sqlite").write_bytes(b"no database at all, but long enough to be looked at" * 100)
     with pytest.raises(StoreError, match="Cannot use the database"):

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +37,7 @@ class Database:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.engine = _sqlite(path)
+        self._here = threading.local()  # the batch of this thread
         try:
             # Names and addresses of machines, tokens: for root only, before the first byte is in it.
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -51,6 +54,10 @@ class Database:
 
         Run again when another writer was faster, so it must do nothing but database work.  Raises StoreError.
         """
+        batch: Connection | None = getattr(self._here, "batch", None)
+        if batch is not None:
+            with self._as_ours("change"), batch.begin_nested():
+                return function(batch)
         for attempt in range(TRIES):
             try:
                 with self.engine.begin() as connection:
@@ -64,12 +71,33 @@ class Database:
 
     def look(self, function: Callable[[Connection], Result]) -> Result:
         """Run `function` on one unchanging view of the database. Raises StoreError."""
-        try:
+        batch: Connection | None = getattr(self._here, "batch", None)
+        with self._as_ours("read"):
+            if batch is not None:
+                return function(batch)
             with self.engine.connect() as connection:
                 # As plain reader: no write lock (see _begin).
                 return function(connection.execution_options(homeport_read=True))
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """Changes of this thread are on disk together at the end; each of them is still all or nothing.
+
+        Nobody may be told of a change before.  Raises StoreError at the end, and then nothing was changed.
+        """
+        with self._as_ours("change"), self.engine.begin() as connection:
+            self._here.batch = connection
+            try:
+                yield
+            finally:
+                self._here.batch = None
+
+    @contextmanager
+    def _as_ours(self, what: str) -> Iterator[None]:
+        try:
+            yield
         except DBAPIError as error:
-            raise StoreError(f"Cannot read the database {self.path}: {_cause(error)}") from None
+            raise StoreError(f"Cannot {what} the database {self.path}: {_cause(error)}") from None
 
     def close(self) -> None:
         self.engine.dispose()
