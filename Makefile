@@ -40,6 +40,10 @@ test: setup ## everything: static checks, unit tests, boots
 test-container: setup ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests $(PYTEST)
 
+.PHONY: test-container-full
+test-container-full: setup ## the same with the long ones: stopped at every point of a boot, ...; half an hour
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "long or not long" $(PYTEST)
+
 .PHONY: fuzz
 fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a finding becomes a case of make check
 	@tools/setup fuzz
