@@ -12,7 +12,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,10 @@ log = logging.getLogger(__name__)
 
 # These bring a machine its network: a slip in a settings file must not cost it that. It is told, with status 78.
 GOES_ON = ("boot", "refresh")
+
+# These change the network: one at a time. The patience, in seconds, is for a refresh in the background.
+ALONE = ("boot", "refresh", "apply", "reset")
+PATIENCE = 60.0
 
 # A refresh that comes so soon after this boot's own fetch would only ask the same again, in seconds.
 FRESH = 300
@@ -212,6 +216,7 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
     from homeport.core.facts import Stage
     from homeport.host import journal, notify
     from homeport.host.facts import read_boot_id, read_cmdline
+    from homeport.host.lock import only_one
     from homeport.host.store import Store
     from homeport.machine import Machine
     from homeport.report import Report
@@ -237,10 +242,11 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
     report = Report(stage=stage, boot_id=read_boot_id(root), version=VERSION, status_line=notify.status)
     machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report,
                       settings_fault=fault)
-    try:
+    with ExitStack() as stack:
+        stack.callback(machine.close)
+        if arguments.verb in ALONE:
+            stack.enter_context(only_one(root, PATIENCE))
         yield machine
-    finally:
-        machine.close()
 
 
 def read_input(name: str) -> bytes:
