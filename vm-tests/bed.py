@@ -61,7 +61,8 @@ for folder in run etc tmp var/lib usr/lib/NetworkManager/system-connections; do
     mount -t tmpfs -o mode=755 tmpfs "$root/$folder"
 done
 mkdir -p "$root/etc/NetworkManager/system-connections" "$root/etc/NetworkManager/dispatcher.d"
-mkdir -p "$root/run/dbus" "$root/run/NetworkManager" "$root/var/lib/NetworkManager" "$root/usr/lib/NetworkManager/system-connections"
+mkdir -p "$root/run/dbus" "$root/run/NetworkManager" "$root/var/lib/NetworkManager"
+mkdir -p "$root/usr/lib/NetworkManager/system-connections"
 cp "$etc"/* "$root/etc/"
 mv "$root/etc/NetworkManager.conf" "$root/etc/NetworkManager/"
 mount --bind "$bus" "$root/run/dbus"

@@ -105,9 +105,12 @@ class Machine:
         self.write("/etc/machine-id", hashlib.sha256(name.encode()).hexdigest()[:32] + "\n")
         self.write("/etc/hostname", name + "\n")
 
+    @property
+    def _disk_folder(self) -> Path:
+        return (self._disk.path if self._disk else self.folder) / "disk"
+
     def _mount_disk(self) -> Overlay:
-        disk = self._disk.path if self._disk else self.folder
-        return Overlay(self._layers, disk / "disk", disk / "work", self.folder / "root")
+        return Overlay(self._layers, self._disk_folder, self._disk_folder.with_name("work"), self.folder / "root")
 
     # Booting and switching off
 
@@ -352,6 +355,22 @@ class Machine:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(text)
         file.chmod(mode)
+
+    def copy_disk(self) -> Path:
+        """A copy of the disk as it is now, of a machine that is off; for `put_disk_back`."""
+        assert not self.running, f"{self.name} is running"
+        copy = self.folder / f"disk-after-{self.boots}"
+        subprocess.run(["cp", "--archive", self._disk_folder, copy], check=True)
+        return copy
+
+    def put_disk_back(self, copy: Path) -> None:
+        """The disk is again as it was at `copy_disk`, all of it synced; the machine is off."""
+        assert not self.running, f"{self.name} is running"
+        self._overlay.unmount()
+        shutil.rmtree(self._disk_folder)
+        subprocess.run(["cp", "--archive", copy, self._disk_folder], check=True)
+        subprocess.run(["sync", "--file-system", self._disk_folder], check=True)
+        self._overlay = self._mount_disk()
 
     # What it said
 

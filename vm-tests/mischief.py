@@ -1,0 +1,89 @@
+"""What a test puts into a guest to make a bad day repeatable: programs in the way, units in between.
+
+Each is written on the machine's disk before it boots. Knows the guest's folders and homeport's programs by
+their names; knows nothing of what a test then expects.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import killer
+from container import Machine
+from namespaces import wait_until
+
+NM = "org.freedesktop.NetworkManager"
+NM_OBJECT = "/org/freedesktop/NetworkManager"
+
+# Ahead of the real one in PATH. /run/homeport is what the sandbox of homeport.service lets be written.
+_HELD_APPLY = """\
+#!/bin/sh
+real=/usr/bin/nmstatectl
+if [ "$1" != apply ] || [ -e /run/homeport/held ]; then exec $real "$@"; fi
+$real "$@" <&0 &
+pid=$!
+until CONDITION; do kill -0 $pid || break; done
+kill -STOP $pid
+touch /run/homeport/held
+while [ ! -e /run/homeport/go ]; do sleep 0.05; done
+kill -CONT $pid
+wait $pid
+"""
+_CONDITIONS = {
+    "checkpoint": f"busctl get-property {NM} {NM_OBJECT} {NM} Checkpoints | grep -q '^ao 1'",
+    "profile": "ls /run/NetworkManager/system-connections | grep -qv ^lo",
+}
+
+
+def hold_apply(machine: Machine, at: str = "checkpoint") -> None:
+    """The first apply of each boot stands still once it has made its checkpoint, or its profile; see `go_on`."""
+    machine.write("/usr/local/bin/nmstatectl", _HELD_APPLY.replace("CONDITION", _CONDITIONS[at]), 0o755)
+
+
+def wait_until_held(machine: Machine, timeout: float = 40) -> None:
+    wait_until(lambda: machine.exists("/run/homeport/held"), timeout=timeout, what="the apply to be held")
+
+
+def go_on(machine: Machine) -> None:
+    machine.sh("touch /run/homeport/go")
+
+
+def before_homeport(machine: Machine, script: str) -> None:
+    """Run a piece of shell in each boot, when NetworkManager has started and homeport.service has not."""
+    machine.write("/usr/local/lib/before-homeport", f"#!/bin/sh\nset -eu\n{script}", 0o755)
+    machine.write("/etc/systemd/system/before-homeport.service", (
+        "[Unit]\nAfter=NetworkManager.service\nBefore=homeport.service\n"
+        "[Service]\nType=oneshot\nExecStart=/usr/local/lib/before-homeport\n"))
+    drop_in(machine, "homeport.service", "[Unit]\nWants=before-homeport.service\n", name="before")
+
+
+def stop_at_points(machine: Machine) -> None:
+    """homeport runs under killer.py, in its units too."""
+    machine.write("/usr/local/lib/killer", Path(killer.__file__).read_text(), 0o755)
+    for unit, verb in (("homeport", "boot --stage host"), ("homeport-refresh", "refresh")):
+        program = f"/usr/local/lib/killer {verb}"
+        drop_in(machine, f"{unit}.service", f"[Service]\nExecStart=\nExecStart={program}\n", "killer")
+
+
+def order(machine: Machine, verb: str, how: str, where: str) -> None:
+    """The next run of `homeport VERB` is killed ("kill") or stands still ("hold") at this point."""
+    machine.write(killer.ORDER, f"{verb}\t{how}\t{where}\n")
+
+
+def no_order(machine: Machine) -> None:
+    machine.on_disk(killer.ORDER).unlink()
+
+
+def no_refresh(machine: Machine) -> None:
+    """What the boot's own run came to stays: nothing is asked again after it."""
+    machine.on_disk("/etc/systemd/system").mkdir(parents=True, exist_ok=True)
+    machine.on_disk("/etc/systemd/system/homeport-refresh.service").symlink_to("/dev/null")
+
+
+def drop_in(machine: Machine, unit: str, text: str, name: str = "test") -> None:
+    machine.write(f"/etc/systemd/system/{unit}.d/{name}.conf", text)
+
+
+def checkpoints(machine: Machine) -> int:
+    """How many checkpoints NetworkManager holds."""
+    return int(machine.run(["busctl", "get-property", NM, NM_OBJECT, NM, "Checkpoints"]).stdout.split()[1])

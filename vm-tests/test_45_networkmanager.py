@@ -1,0 +1,120 @@
+"""NetworkManager on a bad day: late, dead, restarted or killed while we apply, in use by another program."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import pytest
+
+from configserver import ConfigServer
+from container import Machine
+from mischief import (
+    NM,
+    NM_OBJECT,
+    before_homeport,
+    checkpoints,
+    drop_in,
+    go_on,
+    hold_apply,
+    no_refresh,
+    wait_until_held,
+)
+from seed import ADDRESS, NIC, SEED, Seeded, assert_on_dhcp, assert_seed, seed_document
+from world import World
+
+# Somebody's checkpoint of all devices, which would roll back after ten minutes; the program is gone at once.
+# NetworkManager's name is there before its object is.
+LEAVE_A_CHECKPOINT = f"""\
+until busctl call {NM} {NM_OBJECT} {NM} CheckpointCreate aouu 0 600 0; do sleep 0.1; done
+"""
+
+
+def test_late(world: World, server: ConfigServer, machine: Machine) -> None:
+    """It counts as started, but answers only seconds later: waited for, and then all is as ever."""
+    world.dhcp.start()
+    late = "/bin/sh -c 'sleep 4; exec /usr/sbin/NetworkManager --no-daemon'"
+    drop_in(machine, "NetworkManager.service", f"[Service]\nType=exec\nExecStart=\nExecStart={late}\n")
+    boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
+    assert_seed(machine, boot)
+    assert boot.status["exit"] == 0
+
+
+@pytest.mark.parametrize("how", ["crashing", "masked", "hanging"])
+def test_dead_for_a_boot(seeded: Seeded, falling: None, how: str) -> None:
+    """No NetworkManager: said, within its limit, and the boot goes on; a boot later all is as assigned."""
+    machine = seeded.machine
+    machine.power_off()
+    unit = "/etc/systemd/system/NetworkManager.service"
+    if how == "masked":
+        machine.on_disk(unit).symlink_to("/dev/null")
+    else:
+        program = "/bin/false" if how == "crashing" else "/bin/sleep infinity"
+        drop_in(machine, "NetworkManager.service", f"[Service]\nType=exec\nExecStart=\nExecStart={program}\n")
+    drop_in(machine, "NetworkManager-wait-online.service", "[Service]\nExecStart=\nExecStart=/bin/true\n")
+
+    started = time.monotonic()
+    boot = machine.boot(f"homeport.config={seeded.url}", "homeport.nm-wait=4s", "homeport.deadline=2s")
+    assert time.monotonic() - started < 25
+    assert boot.status["exit"] == 69
+    assert any("last-known-good: NetworkManager" in fall for fall in boot.status["fallen"])
+    assert any("homeport:" in line and "NetworkManager" in line for line in machine.console.splitlines())
+
+    machine.power_off()
+    machine.on_disk(unit).unlink(missing_ok=True)
+    drop_in(machine, "NetworkManager.service", "")
+    seeded.server.stop()
+    seeded.machine.world.dhcp.stop()
+    assert_seed(machine, machine.boot(f"homeport.config={seeded.url}"))
+
+
+@pytest.mark.parametrize(
+    ("how", "when"), [("kill -s KILL", "checkpoint"), ("kill -s KILL", "profile"), ("restart", "profile")])
+def test_gone_during_apply(
+    world: World, server: ConfigServer, machine: Machine, falling: None, how: str, when: str
+) -> None:
+    """It is killed, or restarted, in the middle: not half of it stays, and a minute later all is well."""
+    world.dhcp.start()
+    hold_apply(machine, at=when)
+    no_refresh(machine)
+    machine.start(f"homeport.config={server.put(SEED, seed_document())}", "homeport.proof-timeout=4s")
+    wait_until_held(machine)
+    machine.run(["systemctl", *how.split(), "NetworkManager.service"])
+    go_on(machine)
+    boot = machine.wait_online(90)
+    assert_on_dhcp(boot)
+    assert boot.status["exit"] == 75
+    assert not machine.exists("/var/lib/homeport/assigned.yaml")
+    assert not machine.exists("/var/lib/homeport/inflight.json")
+    assert checkpoints(machine) == 0
+    machine.run(["homeport", "refresh"], timeout=60)
+    assert_seed(machine, machine.look())
+
+
+def test_killed_during_refresh(world: World, seeded: Seeded, falling: None) -> None:
+    """The same on a machine that has an assignment: it keeps the one it has."""
+    machine = seeded.machine
+    machine.power_off()
+    hold_apply(machine)
+    seeded.assign(seed_document("192.168.122.151"))
+    machine.boot(f"homeport.config={seeded.url}")  # and the refresh that follows each boot
+    wait_until_held(machine)
+    machine.run(["systemctl", "kill", "-s", "KILL", "NetworkManager.service"])
+    go_on(machine)
+    machine.wait("test $(systemctl show -P ExecMainStatus homeport-refresh.service) = 75", timeout=90)
+    machine.wait(f"ip -o address show {NIC} | grep -q {ADDRESS}")
+    assert_seed(machine, machine.look())
+    assert "192.168.122.151" not in machine.read("/var/lib/homeport/assigned.yaml")
+
+
+def test_stale_checkpoint(
+    world: World, server: ConfigServer, machine: Machine, allow: Callable[..., None]
+) -> None:
+    """A program left its checkpoint: nmstate would refuse for ten minutes, or it would undo what we did."""
+    world.dhcp.start()
+    before_homeport(machine, LEAVE_A_CHECKPOINT)
+    boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
+    assert checkpoints(machine) == 0
+    assert_seed(machine, boot)
+    assert boot.status["exit"] == 0
+    allow("left pending by another program")
