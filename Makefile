@@ -27,21 +27,26 @@ help: ## this page
 setup: ## all that the targets below need, once; what is slow to make is kept in ~/.cache/homeport
 	@tools/setup
 
+# Without the Debian 12, which only the tests boot, `make demo` comes sooner.
+.PHONY: setup-tests
+setup-tests:
+	@tools/setup venv nmstatectl guest-trixie guest-bookworm
+
 .PHONY: check
 check: ## static checks and unit tests: seconds
 	@tools/setup venv
 	$(WITH) "$$VENV/bin/python" -m pytest tests $(PYTEST)
 
 .PHONY: test
-test: setup ## everything: static checks, unit tests, boots
+test: setup-tests ## everything: static checks, unit tests, boots
 	$(WITH) "$$VENV/bin/python" -m pytest $(PYTEST)
 
 .PHONY: test-container
-test-container: setup ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
+test-container: setup-tests ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests $(PYTEST)
 
 .PHONY: test-container-full
-test-container-full: setup ## the same with the long ones: stopped at every point of a boot, ...; half an hour
+test-container-full: setup-tests ## the same with the long ones: stopped at every point of a boot, ...; half an hour
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "long or not long" $(PYTEST)
 
 .PHONY: fuzz
