@@ -60,15 +60,15 @@ def recognise(desk: Desk, request: Request) -> Found | Refused | None:
     if request.caller is None:
         assert request.known is not None
         machine = machines.find_named(desk.connection, *request.known)
-        return (machine, "") if machine else None
+        return _same_identity(request, machine.name, machine) if machine else None
     machine = machines.find(desk.connection, request.caller)
     if machine is not None:
-        return _same_identity(request, request.caller, machine)
+        return _same_identity(request, str(request.caller), machine)
     boards = machines.find_board(desk.connection, request.facts) if desk.moved == "same" else []
     return _same_board(desk, request.caller, boards[0]) if boards else None
 
 
-def _same_identity(request: Request, caller: Caller, machine: Machine) -> Found | Refused:
+def _same_identity(request: Request, caller: str, machine: Machine) -> Found | Refused:
     now, before = request.facts, machine.facts
     if now.other_board(before):
         return Refused(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from homeport_server.admission import Request
-from homeport_server.caller import as_mac, facts_of_id, plain_caller, plain_fault
+from homeport_server.caller import Facts, as_mac, facts_of_id, plain_caller, plain_fault
 from homeport_server.manifests.inventories import Inventory
 from homeport_server.manifests.registrations import Registration
 from homeport_server.manifests.sets import Manifests
@@ -46,16 +46,20 @@ def find_machine(registrar: Registrar, text: str, registration: Registration | N
     return machine
 
 
-def assignment_of(registrar: Registrar, text: str, registration: Registration | None,
-                  allow_proven: bool) -> Outcome | Denied:
-    """What the machine `text` is assigned; one that is new, and has a token, is admitted."""
+def assignment_of(registrar: Registrar, text: str, registration: Registration | None, allow_proven: bool,
+                  said: Facts) -> Outcome | Denied:
+    """What the machine `text` is assigned; one that is new, and has a token, is admitted.
+
+    `said` is what it says of itself beside its id.
+    """
+    facts = said.over(facts_of_id(text))
     machine = find_machine(registrar, text, registration, allow_proven)
     if isinstance(machine, Denied):
         return machine
     manifests = registrar.manifests
     if machine is not None:
         its_own = manifests.registration(machine.registration) or registration
-        return registrar.ask(Request(None, its_own, known=(machine.namespace, machine.name)))
+        return registrar.ask(Request(None, its_own, known=(machine.namespace, machine.name), facts=facts))
     if registration is None and manifests.registrations:
         return Denied("token", "no token was given")
     inventory = _inventory(manifests, text)
@@ -70,7 +74,6 @@ def assignment_of(registrar: Registrar, text: str, registration: Registration | 
         return Denied("unknown", f"this id cannot name one machine: {fault}")
     # One spelling for each MAC and UUID, which elemental-register takes from sysfs.
     caller = plain_caller(as_mac(text) or (text.lower() if "-" in text else text))
-    facts = facts_of_id(text)
     return registrar.ask(Request(caller, registration, facts=facts, data=_as_data(facts.uuid, facts.serial)))
 
 

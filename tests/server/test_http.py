@@ -93,6 +93,19 @@ def test_not_yet_and_when_to_come_again(make_server: Make, seed: str) -> None:
     assert server.get("/assignments/SN-0002", params=TOKEN).status_code == 200
 
 
+def test_a_changed_uuid(make_server: Make) -> None:
+    """Serial number and card in the query tell that it is the same machine; or that it is another one."""
+    server = make_server()
+    board_facts = {**TOKEN, "serial": "SN-0001", "mac": "52:54:00:00:00:01"}
+    first = server.get(f"/assignments/{UUID}", params=board_facts)
+    second = server.get("/assignments/4c4c4544-0042-3010-8051-b4c04f560000", params=board_facts)
+    assert (first.status_code, first.text) == (second.status_code, second.text) == (200, first.text)
+    assert f"moved: it was {UUID}, now it is 4c4c4544-0042-3010-8051-b4c04f560000" in server.run("list").text
+    other = server.get(f"/assignments/{UUID}", params={**TOKEN, "serial": "SN-0002", "mac": "52:54:00:00:00:02"})
+    assert other.status_code == 403
+    assert "two machines with one identity" in other.text
+
+
 def test_reports(make_server: Make) -> None:
     server = make_server()
     server.get("/assignments/SN-0001", params=TOKEN)

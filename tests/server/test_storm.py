@@ -199,7 +199,7 @@ def test_small_fragments_without_end(make_server: Make) -> None:
 def test_hostile_http(shared_server: Server, data: bytes) -> None:
     """An answer in the 400s or none, no trace of our code, and the server goes on."""
     with socket.create_connection(("127.0.0.1", shared_server.port), 5) as one:
-        one.settimeout(12)
+        one.settimeout(15)
         try:
             one.sendall(data)
             one.shutdown(socket.SHUT_WR)

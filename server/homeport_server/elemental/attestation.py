@@ -73,7 +73,7 @@ class Challenge:
         except (ValueError, TpmFault) as error:
             raise NotProven(f"its answer cannot be read: {error}") from None
         if not hmac.compare_digest(sent, self.secret):
-            raise NotProven("it answered with another secret: the TPM does not have the key that it showed")
+            raise NotProven("its answer is wrong: the TPM does not have the key that it showed")
 
 
 def read_attestation(authorization: str, tpm_cas: Sequence[x509.Certificate] = (),

@@ -13,8 +13,8 @@ from typing import Any
 from homeport.core.yamlsafe import MAX_DEPTH
 
 # A machine with hundreds of disks and cards sends some hundred kilobytes of system data.
-LARGEST_MESSAGE = 1 << 20
-LARGEST_SESSION = 4 << 20
+LARGEST_MESSAGE = 512 << 10
+LARGEST_SESSION = 1 << 20
 MOST_MESSAGES = 64
 MOST_ENTRIES = 200  # labels or annotations in one message
 MOST_NODES = 50_000  # values in system data

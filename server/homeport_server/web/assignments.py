@@ -18,7 +18,7 @@ from aiohttp import web
 from homeport.core.showing import printable
 from homeport.core.yamlwrite import render_yaml
 from homeport_server import lookup
-from homeport_server.caller import LONGEST_ID
+from homeport_server.caller import LONGEST_ID, clean_facts
 from homeport_server.clerk import Busy
 from homeport_server.lookup import Denied
 from homeport_server.manifests.registrations import Registration
@@ -42,8 +42,10 @@ async def get_assignment(request: web.Request) -> web.Response:
     """What this machine is assigned, or why not."""
     site, machine = request.app[SITE], _id(request)
     registration = _admit(site, request, machine)
+    query = request.query
+    said = clean_facts(query.get("uuid", ""), query.get("serial", ""), query.getall("mac", []))
     outcome = await _do(site, lambda registrar: lookup.assignment_of(
-        registrar, machine, registration, site.http == "any"))
+        registrar, machine, registration, site.http == "any", said))
     if isinstance(outcome, Denied):
         raise _denied(site, request, machine, outcome)
     return _answer(request, machine, outcome)
@@ -122,6 +124,8 @@ def _answer(request: web.Request, machine: str, outcome: Outcome) -> web.Respons
         return web.Response(status=304, headers=headers)
     log.info("%s: %s is assigned %s", request.remote, outcome.machine,
              ", ".join(address.ip for address in outcome.addresses.values()) or "a network")
+    if outcome.note:
+        log.warning("%s: %s; going on with its addresses", outcome.machine, outcome.note)
     return web.Response(text=render_yaml(outcome.document), content_type="application/yaml", headers=headers)
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 log = logging.getLogger(__name__)
 
 MOST_CONNECTIONS = 1_024
-STRANGER_SECONDS = 10.0
+# Longer than a registration may take: whoever has begun one is told so in the log, in the registration's own words.
+STRANGER_SECONDS = 12.0
 SWEEP_SECONDS = 0.5
 BACKLOG = 1_024
 # asyncio gives each TLS connection a buffer of 256 KiB, before its greeting even: a quarter of a gigabyte for a full
