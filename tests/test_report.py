@@ -33,10 +33,10 @@ def test_complaints_of_all_rungs_once() -> None:
 
 def test_blemish_keeps_the_rung() -> None:
     report = Report()
-    report.blemish(PersistError("in force, but cannot be kept", "make room"))
+    report.blemish(PersistError("cannot be kept", "make room"))
     report.reached("assigned")
     assert (report.rung, report.exit) == ("assigned", os.EX_CANTCREAT)
-    assert report.line() == "assigned configuration in force: in force, but cannot be kept"
+    assert report.line() == "assigned configuration in force: cannot be kept"
 
 
 def test_steps_are_timed_also_when_they_fail() -> None:
@@ -69,6 +69,7 @@ def test_status_is_json_and_reads_back_as_a_table() -> None:
     ("exactly ten", 11, "exactly ten"),
     ("cut at a word", 10, "cut at a…"),
     ("a" * 30, 10, "a" * 9 + "…"),  # no word to cut at
+    ("full: /var/lib/homeport/assigned.yaml", 30, "full: /var/lib/homeport/assig…"),  # the space would say less
 ])
 def test_shorten(text: str, width: int, wanted: str) -> None:
     assert shorten(text, width) == wanted

@@ -21,6 +21,8 @@ log = logging.getLogger(__name__)
 STATUS_VERSION = 1
 # A serial console is 80 to 100 characters wide, and the journal's prefix is not ours to shorten.
 CONSOLE_WIDTH = 100
+# A path or an address: a piece of it says more than the space that it would leave.
+LONG_WORD = 20
 
 
 @dataclass(frozen=True)
@@ -122,11 +124,12 @@ class Report:
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` on one line of at most `width` characters, cut at a word if it must be."""
+    """`text` on one line of at most `width` characters, cut at a word if one ends near there."""
     text = " ".join(text.split())
     if len(text) <= width:
         return text
-    return text[: width - 1].rsplit(" ", 1)[0] + "…"
+    whole, _, begun = text[: width - 1].rpartition(" ")
+    return (whole if whole and len(begun) < LONG_WORD else text[: width - 1]) + "…"
 
 
 def show_status(status: Mapping[str, Any]) -> str:

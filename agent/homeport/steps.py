@@ -351,8 +351,9 @@ def persist(machine: Machine, plan: Plan, reply: Reply) -> None:
         try:
             notes.append(write_all(machine, plan, reply))
         except OSError as error:
+            place = f"/{str(error.filename).lstrip('/')}" if error.filename else "the disk"
             raise PersistError(
-                f"in force, but cannot be kept: {error.filename or 'disk'}: {error.strerror}",
+                f"cannot be kept: {error.strerror} ({place})",
                 "after a reboot this machine has its former network; make the file system writable") from error
         machine.report.persisted = True
 

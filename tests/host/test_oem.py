@@ -110,5 +110,5 @@ def test_elemental_register_s_file_is_replaced_with_a_word(root: Path, caplog: p
 
 def test_a_folder_that_cannot_be_written(root: Path) -> None:
     (root / oem.PATH).mkdir()
-    with pytest.raises(PersistError, match=r"cannot be kept: /oem/elemental-network.yaml: Is a directory"):
+    with pytest.raises(PersistError, match=r"cannot be kept: Is a directory \(/oem/elemental-network.yaml\)"):
         oem.write(root, KEYFILES)

@@ -162,8 +162,8 @@ def _write_one(root: Path, name: str, path: str, profile: Keyfile) -> Written:
             write_atomic(root, path, data, 0o600)
         back = read_file(root, path, _LIMIT)
     except OSError as error:
-        raise PersistError(f"cannot write /{path}: {error.strerror}",
-                           "the profile is in force, but a reboot loses it") from error
+        raise PersistError(f"cannot be kept: {error.strerror} (/{path})",
+                           "it is in force, but a reboot loses it") from error
     if back is None or _parse(back) != profile or not _is_private(root, path):
         raise PersistError(f"/{path} does not read back as it was written",
                            "the disk or another program changed it")

@@ -58,7 +58,7 @@ def write(root: Path, keyfiles: Mapping[str, str]) -> tuple[str, ...]:
         try:
             write_atomic(root, PATH, render(keyfiles))
         except OSError as error:
-            raise PersistError(f"in force, but cannot be kept: /{PATH}: {error.strerror}",
+            raise PersistError(f"cannot be kept: {error.strerror} (/{PATH})",
                                "after a reboot this machine has its former network; make /oem writable") from error
     return (PATH,)
 
