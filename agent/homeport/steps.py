@@ -253,7 +253,7 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     end = time.monotonic() + machine.settings.nic_wait
     config = assignment.config
     if is_policy(config):
-        config = nmstatectl.resolve_policy(config)
+        config = capture(config, end)
         complaints = check_meaning(config, allow_dispatch=machine.settings.allow_dispatch, force=assignment.force)
         if complaints:
             raise DocumentError(complaints)
@@ -266,6 +266,25 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     if resolved.complaints:
         raise DocumentError(resolved.complaints)
     return resolved
+
+
+def capture(policy: Mapping[str, Any], end: float) -> dict[str, Any]:
+    """The state that a policy comes to, as soon as what it captures is there: a default route, say.
+
+    Not waiting for "online": that may never come without what the policy is to bring.
+    """
+    told = False
+    while True:
+        try:
+            return nmstatectl.resolve_policy(policy)
+        except nmstatectl.NotCaptured as error:
+            left = end - time.monotonic()
+            if left <= 0:
+                raise
+            if not told:
+                journal.console(f"waiting {left:.0f} s at most: {error.message.partition(': ')[2]}")
+            told = True
+            time.sleep(min(1.0, left))
 
 
 def apply(machine: Machine, transaction: Transaction) -> None:

@@ -15,7 +15,7 @@ from bed import nmstatectl as real
 from homeport.errors import ApplyError, NotAllowed
 from homeport.host import nmstatectl
 from homeport.host.nmstate_texts import explain, mask, secrets_of
-from homeport.host.nmstatectl import CheckpointPending, NmstateUnavailable, NoCheckpoint
+from homeport.host.nmstatectl import CheckpointPending, NmstateUnavailable, NoCheckpoint, NotCaptured
 
 Fake = Callable[[str], Path]
 
@@ -108,6 +108,9 @@ def test_routes_are_replaced(state: dict[str, Any], routes: list[Any] | None) ->
      "column 16", ApplyError, "does not read the document: interfaces: unknown field `foo` ("),
     ("NmstateError: InvalidArgument: Desired MTU 1000000 for interface enp1s0 is bigger than maximum allowed "
      "MTU 65535", ApplyError, "configuration: Desired MTU 1000000"),
+    ("NmstateError: PolicyError: route with 'destination=0.0.0.0/0' not found\n"
+     '| routes.running.destination=="0.0.0.0/0"\n| .......^', NotCaptured,
+     "the policy captures a route with 'destination=0.0.0.0/0', and there is none"),
     ("NmstateError: Bug: something new", ApplyError, "nmstate says: something new"),
     ("", ApplyError, "exit status 1, without a word"),
 ])  # fmt: skip

@@ -24,6 +24,10 @@ class NoCheckpoint(ApplyError):
     """Nothing to commit or undo: the checkpoint ran out, or NetworkManager was restarted."""
 
 
+class NotCaptured(ApplyError):
+    """A policy looks for what this machine does not have, or not yet."""
+
+
 _CHECK = "`homeport check` names each fault with its path"
 _LINKS = "`ip link` lists those there are"
 _DECLARE = "name an interface that exists, or declare it in the document"
@@ -65,6 +69,8 @@ _TABLE: tuple[tuple[str, type[HomeportError], str, str], ...] = (
      "is its base interface there, and the kernel module for its type (`modprobe bonding 8021q vrf`)?"),
     (r"VerificationError: (.*)", ApplyError, "what is in force is not what was asked for: {0}",
      "often a setting that the driver ignores, or an address that another host holds"),
+    (r"PolicyError: (.*) not found", NotCaptured, "the policy captures a {0}, and there is none",
+     "give it longer to appear (NicWait=), or let the policy capture something else"),
     (r"Interrupted by SIGINT", ApplyError, "nmstatectl was stopped, and rolled back", ""),
     (r"not valid NetworkState or NetworkPolicy: (.*?)(?: at line \d+ column \d+)?$", ApplyError,
      "nmstate does not read the document: {0}", _CHECK),

@@ -19,13 +19,14 @@ from homeport.host.nmstate_texts import (
     CheckpointPending,
     NmstateUnavailable,
     NoCheckpoint,
+    NotCaptured,
     explain,
     mask,
     secrets_of,
 )
 from homeport.host.process import Completed, MissingProgram, TimedOut, run
 
-__all__ = ["CheckpointPending", "NmstateUnavailable", "NoCheckpoint", "apply", "commit", "gc",
+__all__ = ["CheckpointPending", "NmstateUnavailable", "NoCheckpoint", "NotCaptured", "apply", "commit", "gc",
            "replacing_routes", "resolve_policy", "rollback", "show", "version"]
 
 logger = logging.getLogger(__name__)
@@ -101,7 +102,10 @@ def _show_in_process() -> dict[str, Any] | None:
 
 
 def resolve_policy(policy: State) -> dict[str, Any]:
-    """The state that a policy (`capture`, `desired`) comes to on this machine as it is now."""
+    """The state that a policy (`capture`, `desired`) comes to on this machine as it is now.
+
+    Raises NotCaptured for what is not there yet, ApplyError for what is wrong with the policy.
+    """
     return _mapping(_run(["policy", "--json", "/dev/stdin"], document=policy, timeout=_QUICK_SECONDS))
 
 
