@@ -82,5 +82,9 @@ def test_result_line_fits_the_console() -> None:
     assert len(f"homeport: {report.line()}") <= 100
 
 
+def test_status_of_a_run_that_asked_for_no_identity() -> None:
+    assert "identity" not in show_status({"rung": "dhcp", "exit": 0})
+
+
 def test_table() -> None:
     assert show_table([("a", "b"), ("longer", "")]) == "a       b\nlonger"
