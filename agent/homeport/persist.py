@@ -138,7 +138,7 @@ def adopt(machine: Machine, files: tuple[OwnedFile, ...], gone: tuple[str, ...])
 
 
 def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFile, ...]) -> None:
-    """What must be as it is now for the next boot to have nothing to do."""
+    """What must be as it is now for the next boot to have nothing to do. Without it that boot takes the long way."""
     root = str(machine.root)
     lines = [fastpath.HEADER, f"arguments\t{fastpath.our_arguments(root)}"]
     lines += [f"as-was\t{path}\t{fastpath.as_was(root, path)}" for path in watched(machine, reply)]
@@ -155,8 +155,13 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
     lines += [f"address\t{name}\t{address}" for name, address in static_addresses(plan)]
     stamp = "\n".join(lines) + "\n\n"
     former = read_file(machine.root, STAMP, LIMIT) or b""
-    if not former.startswith(stamp.encode()):
+    if former.startswith(stamp.encode()):
+        return
+    try:
         write_atomic(root, STAMP, (stamp + unchanged_status(machine, files)).encode())
+    except OSError as error:
+        log.warning("Cannot write %s: %s; all is kept, but the next boot will look at everything anew",
+                    error.filename, error.strerror)
 
 
 # What else can change what homeport would do: the program itself, who the machine is, its mode; and a run that was
