@@ -297,6 +297,13 @@ def test_duplicate_address_detection_of_the_kernel(lab6: Lab) -> None:
     assert "address 2001:db8::99 through nic0: another host holds it" in str(error)
 
 
+def test_who_holds_an_ipv6_address_that_networkmanager_has_taken_away(lab6: Lab) -> None:
+    """It does so as soon as the kernel refuses one, and tries again: the answer names the other host."""
+    lab6.there.ip("-6", "addr", "add", "2001:db8::99/64", "dev", "gw0", "nodad")
+    error = lab6.failing(Target("none"), desired=document("", "2001:db8::99", ""), seconds=10)
+    assert f"address 2001:db8::99 through nic0: another host holds it, {mac_of(lab6.there, 'gw0')}" in str(error)
+
+
 def test_a_tentative_address_is_waited_for(lab6: Lab) -> None:
     lab6.here.ip("-6", "addr", "add", "2001:db8::77/64", "dev", "nic0")
     (row,) = lab6.prove(Target("none"), desired=document("", "2001:db8::77", ""), seconds=5)

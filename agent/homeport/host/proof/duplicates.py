@@ -1,9 +1,10 @@
 """Whether every static address is in force, and no other host holds it.
 
-IPv6: the kernel's duplicate address detection (RFC 4862) is over, and passed. IPv4: ARP probes of our own
-(RFC 5227), since NetworkManager 1.42 has none by default, and 1.52 only drops the address without saying who
-holds it. An interface without carrier waits for one; it is passed over only if another one of the document
-has carrier, because one unplugged cable of several must not take down the rest.
+IPv6: the kernel's duplicate address detection (RFC 4862) is over, and passed; NetworkManager takes a refused
+address away and tries again, so the kernel's word is seldom seen, and whoever answers for a missing address is
+asked. IPv4: ARP probes of our own (RFC 5227), since NetworkManager 1.42 has none by default, and 1.52 only drops
+the address without saying who holds it. An interface without carrier waits for one; it is passed over only if
+another one of the document has carrier, because one unplugged cable of several must not take down the rest.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from collections.abc import Iterable
 
 from homeport.host.proof.evidence import Evidence
 from homeport.host.proof.kernel import Network, read_network
-from homeport.host.proof.neighbours import ARPHRD_ETHER, find_conflicts
+from homeport.host.proof.neighbours import ARPHRD_ETHER, ask, find_conflicts
 from homeport.host.proof.wanted import Static, Wanted
 
 _POLL = 0.02
+_MISSED = 1.0  # seconds after which an IPv6 address should be there, and between the questions for it
 
 _HELD = "give one of the two hosts another address, and apply again"
 _NO_CABLE = "no cable, or the other end is down"
@@ -42,12 +44,16 @@ def check_addresses(wanted: Wanted, deadline: float, probed_before: Iterable[str
     names = list(dict.fromkeys([item.interface for item in wanted.static] + list(wanted.dynamic)))
     probed = set(probed_before)
     conflicts: dict[str, str] = {}
+    missed = started + _MISSED
     while True:
         network = read_network()
         for name in _ready(names, probed, network):
             conflicts |= _conflicts(name, wanted.static, network)
             probed.add(name)
             network = read_network()
+        if time.monotonic() >= missed or any(address.failed for address in network.addresses):
+            conflicts |= _holders(wanted.static, network)
+            missed = time.monotonic() + _MISSED
         rows = [_judge(name, wanted, network, conflicts, time.monotonic() - started) for name in names]
         fatal = any(row is not None and not row.ok for row in rows)
         if fatal or all(rows):
@@ -70,6 +76,27 @@ def _conflicts(name: str, static: Iterable[Static], network: Network) -> dict[st
     if link is None or link.hardware != ARPHRD_ETHER or not mine:
         return {}
     return find_conflicts(link, mine, own)
+
+
+def _holders(static: Iterable[Static], network: Network) -> dict[str, str]:
+    """The MACs of the hosts that answer for IPv6 addresses that we do not use yet; 0.1 s for each.
+
+    We do not answer ourselves while an address is tentative (RFC 4862, 5.4).
+    """
+    found = {}
+    own = {other.mac for other in network.links}
+    for item in static:
+        link = network.link(item.interface)
+        used = any(address.ip == item.ip and address.usable for address in network.on(item.interface))
+        if ":" not in item.ip or used or link is None or not link.carrier or link.hardware != ARPHRD_ETHER:
+            continue
+        try:
+            mac = ask(link, "", item.ip, time.monotonic())
+        except OSError:
+            continue  # no link-local address to ask from: nothing is known
+        if mac and mac not in own:
+            found[item.ip] = mac
+    return found
 
 
 def _judge(name: str, wanted: Wanted, network: Network, conflicts: dict[str, str], seconds: float
