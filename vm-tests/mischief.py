@@ -76,8 +76,41 @@ def no_order(machine: Machine) -> None:
 
 def no_refresh(machine: Machine) -> None:
     """What the boot's own run came to stays: nothing is asked again after it."""
-    machine.on_disk("/etc/systemd/system").mkdir(parents=True, exist_ok=True)
-    machine.on_disk("/etc/systemd/system/homeport-refresh.service").symlink_to("/dev/null")
+    mask(machine, "homeport-refresh.service")
+
+
+def mask(machine: Machine, unit: str) -> None:
+    link = machine.on_disk(f"/etc/systemd/system/{unit}")
+    link.parent.mkdir(parents=True, exist_ok=True)
+    link.symlink_to("/dev/null")
+
+
+def read_only_etc(machine: Machine) -> None:
+    """/etc cannot be written to from the start of each boot on; as on such images, resolv.conf is in /run."""
+    _early(machine, "read-only-etc", "mount --bind /etc /etc; mount -o remount,bind,ro /etc")
+    _resolv_in_run(machine)
+
+
+def full_var_lib(machine: Machine) -> None:
+    """In each boot /var/lib is a file system of its own, empty but for /var/lib/homeport, without a byte left."""
+    _early(machine, "full-var-lib", (
+        "mount -t tmpfs -o size=64k,mode=755 full /var/lib; mkdir -m 700 /var/lib/homeport; "
+        "mkdir /var/lib/NetworkManager; cat /dev/zero >/var/lib/full || true"))
+
+
+def _early(machine: Machine, name: str, script: str) -> None:
+    """Run a piece of shell before anything else of the boot."""
+    machine.write(f"/usr/local/lib/{name}", f"#!/bin/sh\nset -eu\n{script}\n", 0o755)
+    machine.write(f"/etc/systemd/system/{name}.service", (
+        "[Unit]\nDefaultDependencies=no\nAfter=local-fs.target\nBefore=sysinit.target\n"
+        f"[Service]\nType=oneshot\nExecStart=/usr/local/lib/{name}\n"))
+    drop_in(machine, "sysinit.target", f"[Unit]\nRequires={name}.service\n", name)
+
+
+def _resolv_in_run(machine: Machine) -> None:
+    link = machine.on_disk("/etc/resolv.conf")
+    link.unlink(missing_ok=True)
+    link.symlink_to("/run/NetworkManager/resolv.conf")
 
 
 def drop_in(machine: Machine, unit: str, text: str, name: str = "test") -> None:

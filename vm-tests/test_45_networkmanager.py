@@ -17,6 +17,7 @@ from mischief import (
     drop_in,
     go_on,
     hold_apply,
+    mask,
     no_refresh,
     wait_until_held,
 )
@@ -47,7 +48,7 @@ def test_dead_for_a_boot(seeded: Seeded, falling: None, how: str) -> None:
     machine.power_off()
     unit = "/etc/systemd/system/NetworkManager.service"
     if how == "masked":
-        machine.on_disk(unit).symlink_to("/dev/null")
+        mask(machine, "NetworkManager.service")
     else:
         program = "/bin/false" if how == "crashing" else "/bin/sleep infinity"
         drop_in(machine, "NetworkManager.service", f"[Service]\nType=exec\nExecStart=\nExecStart={program}\n")
