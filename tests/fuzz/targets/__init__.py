@@ -15,12 +15,16 @@ TARGETS = (
     "cmdline",  # the kernel command line
     "dns",  # answers of name servers
     "documents",  # assignments, whole: YAML, shapes, placeholders, schema, checks
+    "drives",  # file systems of configuration drives
+    "elemental",  # what a registration server says
     "http",  # what a web server says: heads, bodies, redirects, Retry-After
     "keyfiles",  # connection profiles
     "links",  # the kernel's list of network links
+    "metadata",  # what clouds and providers say of a machine
     "nics",  # documents against the network cards of a machine
     "settings",  # homeport.conf
     "smbios",  # firmware tables
+    "tpm",  # a TPM's answers, certificates, challenges
 )
 
 

@@ -65,7 +65,10 @@ def _ip(node: Node, network: Network) -> None:
 
 
 def _route(node: Node, network: Network) -> None:
-    destination, gateway, *rest = (Node(part or None, node.path) for part in split(node.text()))
+    parts = split(node.text())
+    if len(parts) < 2:
+        raise node.fault("DESTINATION:GATEWAY, with the interface behind it if there are several")
+    destination, gateway, *rest = (Node(part or None, node.path) for part in parts)
     name = rest[0].text() if rest else next(iter(network.links), "")
     if name not in network.links:
         raise node.fault("a route whose interface has an ip=")
