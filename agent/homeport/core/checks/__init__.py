@@ -92,6 +92,5 @@ def check_meaning(
         checks += [*CHECKS, *(() if force else DOUBTS)]
     view = View(config)
     found = Complaints()
-    for check in checks:
-        found += check(view)
+    found += (complaint for check in checks for complaint in check(view))
     return found
