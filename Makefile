@@ -29,7 +29,7 @@ setup: ## all that the targets below need, once; what is slow to make is kept in
 
 # Without the Debian 12, which only the tests boot, `make demo` comes sooner.
 .PHONY: setup-tests
-setup-tests:
+setup-tests: ## the same for the boots below, which need a Debian 12, too
 	@tools/setup venv nmstatectl guest-trixie guest-bookworm
 
 .PHONY: check
