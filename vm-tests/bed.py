@@ -168,7 +168,7 @@ class Bed:
         self.peer.ip("addr", "add", "192.168.122.1/24", "dev", end)
         self._spawn(self.peer.argv([
             "dnsmasq", "--keep-in-foreground", "--conf-file=/dev/null", "--port=0", f"--interface={end}",
-            "--bind-interfaces", "--no-ping", "--dhcp-range=192.168.122.50,192.168.122.60,1h",
+            "--bind-interfaces", "--no-ping", "--dhcp-range=192.168.122.50,192.168.122.59,1h",
             f"--dhcp-option=option:dns-server,{dns}", "--dhcp-option=option:router,192.168.122.1",
             f"--dhcp-leasefile={self.work}/leases", "--user=root", f"--pid-file={self.work}/dnsmasq.pid",
         ]), "dnsmasq.log")  # fmt: skip
