@@ -25,10 +25,10 @@ def other_lan(_the_world: World) -> Lan:
     return _the_world.add_lan("other", ["10.46.0.1/24"])
 
 
-def card(name: str, address: str, prefix: int = 24, **more: Any) -> dict[str, Any]:
+def card(name: str, address: str, **more: Any) -> dict[str, Any]:
     """An Ethernet interface of a document, static."""
     return {"name": name, "type": "ethernet", "state": "up", "ipv6": {"enabled": False}, **more,
-            "ipv4": {"enabled": True, "dhcp": False, "address": [{"ip": address, "prefix-length": prefix}]}}
+            "ipv4": {"enabled": True, "dhcp": False, "address": [{"ip": address, "prefix-length": 24}]}}
 
 
 def by_mac(mac: str) -> dict[str, str]:
