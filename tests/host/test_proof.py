@@ -153,7 +153,8 @@ def lab6(lab: Lab) -> Lab:
     lab.there.ip("-6", "addr", "add", f"{GATEWAY6}/64", "dev", "gw0", "nodad")
     lab.here.ip("-6", "addr", "add", f"{MINE6}/64", "dev", "nic0", "nodad")
     lab.here.ip("-6", "route", "add", "default", "via", GATEWAY6)
-    wait_until(lambda: "tentative" not in lab.here.ip("-6", "addr"), timeout=5, what="link-local addresses")
+    wait_until(lambda: not any("tentative" in side.ip("-6", "addr") for side in (lab.here, lab.there)),
+               timeout=5, what="link-local addresses")
     return lab
 
 
