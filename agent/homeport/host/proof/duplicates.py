@@ -12,6 +12,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable
 
+from homeport.core.links import Link
 from homeport.host.proof.evidence import Evidence
 from homeport.host.proof.kernel import Network, read_network
 from homeport.host.proof.neighbours import ARPHRD_ETHER, ask, find_conflicts
@@ -19,6 +20,7 @@ from homeport.host.proof.wanted import Static, Wanted
 
 _POLL = 0.02
 _MISSED = 1.0  # seconds after which an IPv6 address should be there, and between the questions for it
+_REFUSED = 1.0  # seconds for the holder of an address that the kernel has refused
 
 _HELD = "give one of the two hosts another address, and apply again"
 _NO_CABLE = "no cable, or the other end is down"
@@ -79,24 +81,35 @@ def _conflicts(name: str, static: Iterable[Static], network: Network) -> dict[st
 
 
 def _holders(static: Iterable[Static], network: Network) -> dict[str, str]:
-    """The MACs of the hosts that answer for IPv6 addresses that we do not use yet; 0.1 s for each.
+    """The MACs of the hosts that answer for IPv6 addresses that we do not use yet.
 
-    We do not answer ourselves while an address is tentative (RFC 4862, 5.4).
+    0.1 s for each; what the kernel has refused is held by somebody, who gets more time to say so. We do not
+    answer ourselves while an address is tentative (RFC 4862, 5.4).
     """
     found = {}
     own = {other.mac for other in network.links}
     for item in static:
         link = network.link(item.interface)
-        used = any(address.ip == item.ip and address.usable for address in network.on(item.interface))
-        if ":" not in item.ip or used or link is None or not link.carrier or link.hardware != ARPHRD_ETHER:
+        held = [address for address in network.on(item.interface) if address.ip == item.ip]
+        if ":" not in item.ip or any(address.usable for address in held):
             continue
-        try:
-            mac = ask(link, "", item.ip, time.monotonic())
-        except OSError:
-            continue  # no link-local address to ask from: nothing is known
+        if link is None or not link.carrier or link.hardware != ARPHRD_ETHER:
+            continue
+        mac = _who_answers(link, item.ip, _REFUSED if any(address.failed for address in held) else 0.0)
         if mac and mac not in own:
             found[item.ip] = mac
     return found
+
+
+def _who_answers(link: Link, ip: str, patience: float) -> str | None:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            return ask(link, "", ip, until)
+        except OSError:  # there is no link-local address to ask from, yet
+            if time.monotonic() >= until:
+                return None
+        time.sleep(_POLL)
 
 
 def _judge(name: str, wanted: Wanted, network: Network, conflicts: dict[str, str], seconds: float
