@@ -1,148 +1,141 @@
-"""https with an authority of the site's own: replaced by the next one, and before the clock is set."""
+"""Whom to believe over TLS when things have changed: the clock is at 1970, the site has a new authority."""
 
 from __future__ import annotations
 
-import shutil
-import subprocess
+import datetime
+import ipaddress
+import os
 import time
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
 
 from configserver import ConfigServer, Tls
 from container import Machine
+from mischief import drop_in, no_refresh
 from seed import SEED, Seeded, assert_on_dhcp, assert_seed, seed_document
 from world import World
 
-CONF = "/etc/homeport/homeport.conf"
-
-
-@dataclass(frozen=True)
-class Signed:
-    """One authority, and what the server has from it."""
-
-    ca: str
-    files: tuple[str, ...]
-
-
-def renewed(tls: Tls) -> Signed:
-    """A new authority, of the same name as the one before, as such things go."""
-    tls.renew()
-    return Signed(tls.ca.read_text(), tuple((tls.folder / f"server.{kind}").read_text() for kind in ("pem", "key")))
-
-
-def use(tls: Tls, signed: Signed) -> None:
-    for kind, text in zip(("pem", "key"), signed.files, strict=True):
-        (tls.folder / f"server.{kind}").write_text(text)
+AGENT = "/usr/lib/homeport/homeport.pyz"
+DAY = 86400
 
 
 @pytest.fixture
-def https(world: World) -> ConfigServer:
+def secure(world: World) -> ConfigServer:
+    """At https://192.168.122.2, with a certificate of today."""
+    world.dhcp.start()
     return world.serve(port=443, tls=True)
 
 
-def test_an_authority_is_replaced(world: World, https: ConfigServer, machine: Machine, falling: None) -> None:
-    """While both are known either will do; a machine that was forgotten keeps what it has, and says why."""
-    assert https.tls
-    world.dhcp.start()
-    old, new = renewed(https.tls), renewed(https.tls)
-    machine.write("/etc/homeport/old.pem", old.ca)
-    machine.write("/etc/homeport/new.pem", new.ca)
-    machine.write(CONF, "Ca=/etc/homeport/old.pem\nCa=/etc/homeport/new.pem\n")
-
-    use(https.tls, old)
-    seeded = Seeded(machine, https, https.put(SEED, seed_document()))
-    use(https.tls, new)
-    machine.run(["homeport", "refresh"])
-    assert [request.status for request in https.asked(SEED)][-1] == 304
-
-    # Settings that have changed are asked with at the next boot.
-    asked = len(https.requests)
-    machine.write(CONF, "Ca=/etc/homeport/old.pem\n")
-    boot = seeded.reboot("homeport.deadline=5s")
-    assert_seed(machine, boot)
-    assert (boot.status["rung"], boot.status["exit"]) == ("last-known-good", 0)
-    assert "192.168.122.2 is from an authority that is not known here" in boot.status["reason"]
-    assert "ca=" in machine.run(["homeport", "status"]).stdout
-    assert len(https.requests) == asked  # and told nothing to somebody who may be anybody
+def trust(machine: Machine, *authorities: str) -> None:
+    """The authorities of the settings, by the names of files in /etc/homeport."""
+    files = " ".join(f"/etc/homeport/{name}" for name in authorities)
+    machine.write("/etc/homeport/homeport.conf", f"Ca={files}\n")
 
 
-# A machine whose clock has lost its battery. Only what the agent's unit starts sees it: time(2) is OpenSSL's,
-# clock_gettime(2) Python's. What measures intervals goes on.
-CLOCK = r"""
-#define _GNU_SOURCE
-#include <dlfcn.h>
-#include <sys/time.h>
-#include <time.h>
-int clock_gettime(clockid_t clock, struct timespec *now) {
-    int (*real)(clockid_t, struct timespec *) = dlsym(RTLD_NEXT, "clock_gettime");
-    int result = real(clock, now);
-    if (clock == CLOCK_REALTIME && result == 0) now->tv_sec -= SWITCHED_ON;
-    return result;
-}
-int gettimeofday(struct timeval *restrict now, void *restrict zone) {
-    struct timespec exact;
-    clock_gettime(CLOCK_REALTIME, &exact);
-    now->tv_sec = exact.tv_sec, now->tv_usec = exact.tv_nsec / 1000;
-    return 0;
-}
-time_t time(time_t *where) {
-    struct timespec exact;
-    clock_gettime(CLOCK_REALTIME, &exact);
-    return where ? *where = exact.tv_sec : exact.tv_sec;
-}
+def authority(server: ConfigServer) -> str:
+    assert isinstance(server.tls, Tls)
+    return server.tls.ca.read_text()
+
+
+# The clock is the host's, and a container has no other: homeport's own is set, and what OpenSSL sees differ from
+# the true time is the certificate instead.
+_CLOCK = f"""\
+#!/usr/bin/python3 -I
+import sys, time
+true_time, started = time.time, time.time()
+time.time = lambda: true_time() - started + 60
+sys.path.insert(0, "{AGENT}")
+sys.argv[0] = "{AGENT}"
+from homeport.__main__ import main
+sys.exit(main())
 """
-IN_1970 = "/usr/lib/in-1970.so"
 
 
-@pytest.fixture
-def in_1970(machine: Machine) -> Machine:
-    """The machine, and for its homeport it is the first of January 1970."""
-    compiler = shutil.which("gcc")
-    if not compiler:
-        pytest.skip("no compiler for another clock (gcc)")
-    subprocess.run([compiler, "-shared", "-fPIC", "-x", "c", f"-DSWITCHED_ON={int(time.time())}", "-o",
-                    str(machine.on_disk(IN_1970)), "-", "-ldl"], input=CLOCK.encode(), check=True)  # fmt: skip
-    machine.write("/etc/systemd/system/homeport.service.d/clock.conf", f"[Service]\nEnvironment=LD_PRELOAD={IN_1970}\n")
-    return machine
+def live_in_1970(machine: Machine) -> None:
+    """A minute into it, at each boot."""
+    machine.write("/usr/local/lib/clock", _CLOCK, 0o755)
+    drop_in(machine, "homeport.service", "[Service]\nExecStart=\nExecStart=/usr/local/lib/clock boot --stage host\n")
+    no_refresh(machine)
 
 
-def test_a_clock_without_battery(world: World, https: ConfigServer, in_1970: Machine) -> None:
-    """No certificate is valid yet, and the time servers are behind the network that it is to bring."""
-    machine = in_1970
-    assert https.tls
-    world.dhcp.start()
-    machine.write("/etc/homeport/ca.pem", https.tls.ca.read_text())
-    machine.write(CONF, "Ca=/etc/homeport/ca.pem\n")
-    seeded = Seeded(machine, https, https.put(SEED, seed_document()))
-    assert (seeded.first.status["rung"], seeded.first.status["exit"]) == ("assigned", 0)
+def begin_tomorrow(server: ConfigServer) -> None:
+    """A certificate of the same authority that is not valid yet, by the true time."""
+    assert server.tls
+    folder = server.tls.folder
+    request = x509.load_pem_x509_csr((folder / "server.csr").read_bytes())
+    issuer = x509.load_pem_x509_certificate((folder / "ca.pem").read_bytes())
+    key = serialization.load_pem_private_key((folder / "ca.key").read_bytes(), password=None)
+    assert isinstance(key, ec.EllipticCurvePrivateKey)
+    now = datetime.datetime.now(datetime.UTC)
+    names = [x509.IPAddress(ipaddress.ip_address(server.address))]
+    certificate = x509.CertificateBuilder(
+        issuer_name=issuer.subject, subject_name=request.subject, public_key=request.public_key(),
+        serial_number=x509.random_serial_number(), not_valid_before=now + datetime.timedelta(days=1),
+        not_valid_after=now + datetime.timedelta(days=9),
+    ).add_extension(x509.SubjectAlternativeName(names), critical=False).sign(key, hashes.SHA256())
+    server.tls.certificate.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
 
-    # It is 1970 indeed, and for everybody else that is the end of it.
-    preload = f"LD_PRELOAD={IN_1970}"
-    assert machine.sh(f"{preload} date +%Y").stdout == "1970\n"
-    judged = machine.sh(f"{preload} curl -sS --cacert /etc/homeport/ca.pem {seeded.url}", check=False)
-    assert "not yet valid" in judged.stderr
 
-    https.stop()
-    world.dhcp.stop()
-    boot = seeded.reboot()
+def test_clock_at_1970(secure: ConfigServer, machine: Machine) -> None:
+    """No certificate is valid yet, but it is later than when this program was made, and that is all we know."""
+    begin_tomorrow(secure)
+    machine.write("/etc/homeport/ca.pem", authority(secure))
+    trust(machine, "ca.pem")
+    live_in_1970(machine)
+    boot = machine.boot(f"homeport.config={secure.put(SEED, seed_document())}")
+    assert boot.status["started"] < DAY
     assert_seed(machine, boot)
-    assert boot.status["steps"][0]["name"] == "fast path"
+    assert boot.status["exit"] == 0
 
 
-def test_what_had_expired_before_the_image_was_made(
-    world: World, https: ConfigServer, in_1970: Machine, falling: None
-) -> None:
-    """It is later than the installation, whatever the clock says: an old certificate stays one."""
-    assert https.tls
-    world.dhcp.start()
-    subprocess.run(["openssl", "x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
-                    "-CAcreateserial", "-days", "-1", "-extfile", "extensions", "-out", "server.pem"],
-                   cwd=https.tls.folder, check=True, capture_output=True)  # fmt: skip
-    in_1970.write("/etc/homeport/ca.pem", https.tls.ca.read_text())
-    in_1970.write(CONF, "Ca=/etc/homeport/ca.pem\n")
-    boot = in_1970.boot(f"homeport.config={https.put(SEED, seed_document())}", "homeport.deadline=3s")
+def test_clock_that_is_right(secure: ConfigServer, machine: Machine, falling: None) -> None:
+    """The same certificate on a machine that knows what day it is: not yet."""
+    begin_tomorrow(secure)
+    machine.write("/etc/homeport/ca.pem", authority(secure))
+    trust(machine, "ca.pem")
+    boot = machine.boot(f"homeport.config={secure.put(SEED, seed_document())}", "homeport.deadline=2s")
     assert_on_dhcp(boot)
     assert boot.status["exit"] == 69
-    assert "has expired" in boot.status["reason"] and "1970" in boot.status["reason"]
-    assert https.requests == []
+    assert "not valid yet" in boot.status["reason"]
+
+
+def test_clock_at_1970_is_no_excuse(secure: ConfigServer, machine: Machine, falling: None) -> None:
+    """What had ended when this program was made is refused; the clock is shown with it."""
+    machine.write("/etc/homeport/ca.pem", authority(secure))
+    trust(machine, "ca.pem")
+    live_in_1970(machine)
+    os.utime(machine.on_disk(AGENT), (time.time() + 60 * DAY,) * 2)
+    boot = machine.boot(f"homeport.config={secure.put(SEED, seed_document())}", "homeport.deadline=2s")
+    assert_on_dhcp(boot)
+    assert boot.status["exit"] == 69
+    assert "has expired" in boot.status["reason"]
+    assert "1970" in boot.status["reason"]
+    assert secure.requests == []
+
+
+def test_authority_rotated(
+    world: World, secure: ConfigServer, machine: Machine, falling: None, allow: Callable[..., None]
+) -> None:
+    """The server has a certificate of another authority from now on: what is in force stays, until it is told."""
+    machine.write("/etc/homeport/old.pem", authority(secure))
+    trust(machine, "old.pem")
+    no_refresh(machine)
+    seeded = Seeded(machine, secure, secure.put(SEED, seed_document()))
+
+    assert secure.tls
+    secure.tls.renew()
+    seeded.assign(seed_document("192.168.122.151"))
+    done = machine.run(["homeport", "refresh", "--deadline", "3s"], check=False, timeout=60)
+    assert done.status == 0, done  # in force is what was assigned
+    assert_seed(machine, machine.look())
+    assert "authority that is not known" in str(machine.look().status["fallen"])
+
+    # Both at once is how a rotation is done without a gap; a file that is gone already does no harm.
+    machine.write("/etc/homeport/new.pem", authority(secure))
+    trust(machine, "old.pem", "gone.pem", "new.pem")
+    machine.run(["homeport", "refresh"], timeout=60)
+    assert_seed(machine, machine.look(), "192.168.122.151/24")
