@@ -20,7 +20,9 @@ from homeport.host.proof.wanted import Static, Wanted
 
 _POLL = 0.02
 _MISSED = 1.0  # seconds after which an IPv6 address should be there, and between the questions for it
-_REFUSED = 1.0  # seconds for the holder of an address that the kernel has refused
+# Seconds for the holders of what the kernel has refused. To ask takes a link-local address, which after a
+# reactivation is in its own detection for up to two of them (RFC 4862, 5.4.2).
+_REFUSED = 3.0
 
 _HELD = "give one of the two hosts another address, and apply again"
 _NO_CABLE = "no cable, or the other end is down"
@@ -88,6 +90,7 @@ def _holders(static: Iterable[Static], network: Network) -> dict[str, str]:
     """
     found = {}
     own = {other.mac for other in network.links}
+    started = time.monotonic()
     for item in static:
         link = network.link(item.interface)
         held = [address for address in network.on(item.interface) if address.ip == item.ip]
@@ -95,14 +98,13 @@ def _holders(static: Iterable[Static], network: Network) -> dict[str, str]:
             continue
         if link is None or not link.carrier or link.hardware != ARPHRD_ETHER:
             continue
-        mac = _who_answers(link, item.ip, _REFUSED if any(address.failed for address in held) else 0.0)
+        mac = _who_answers(link, item.ip, started + _REFUSED * any(address.failed for address in held))
         if mac and mac not in own:
             found[item.ip] = mac
     return found
 
 
-def _who_answers(link: Link, ip: str, patience: float) -> str | None:
-    until = time.monotonic() + patience
+def _who_answers(link: Link, ip: str, until: float) -> str | None:
     while True:
         try:
             return ask(link, "", ip, until)
