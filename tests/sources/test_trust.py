@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import logging
+import os
 import ssl
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -177,3 +180,12 @@ def test_old_versions_are_refused() -> None:
     context = trust.make_context(now=AT_2020)
     assert context.minimum_version == ssl.TLSVersion.TLSv1_2
     assert context.verify_mode == ssl.CERT_REQUIRED and context.check_hostname
+
+
+def test_a_clock_that_is_far_off_is_our_business_alone() -> None:
+    """urllib3 would warn of it on standard error, which is the journal."""
+    script = ("import homeport.sources.http, warnings\nfrom urllib3.exceptions import SystemTimeWarning\n"
+              "warnings.warn('System time is way off', SystemTimeWarning)\n")
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True,
+                          env={"PYTHONPATH": os.pathsep.join(sys.path)})
+    assert done.stderr == ""

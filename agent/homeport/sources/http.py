@@ -51,12 +51,14 @@ else:
 from requests.adapters import HTTPAdapter
 from urllib3 import HTTPConnectionPool, HTTPSConnectionPool
 from urllib3.connection import HTTPConnection, HTTPSConnection
-from urllib3.exceptions import HTTPError, IncompleteRead
+from urllib3.exceptions import HTTPError, IncompleteRead, SystemTimeWarning
 
 from homeport.core.showing import printable
 from homeport.sources import wire
 from homeport.sources.wire import AttemptFailed, Limits
 
+# A clock that is far off is for trust.py to judge; this would be two lines in the journal, with a line of source.
+warnings.simplefilter("ignore", SystemTimeWarning)
 # Below CRITICAL they log whole URLs, at debug level and when a header is odd.
 logging.getLogger("urllib3").setLevel(logging.CRITICAL + 1)
 
