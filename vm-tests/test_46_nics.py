@@ -75,7 +75,6 @@ def test_never(world: World, server: ConfigServer, machine: Machine, falling: No
     boot = machine.boot(f"homeport.config={server.put(SEED, TWO)}", "homeport.nic-wait=2s")
     assert_on_dhcp(boot)
     assert boot.status["exit"] == 65
-    assert boot.seconds < 20
     assert "enp2s0" in boot.status["reason"]
     assert NIC in boot.status["reason"]  # as a candidate
     assert [step["name"] for step in boot.status["steps"]].count("apply") == 0

@@ -42,9 +42,9 @@ class Story:
     """What homeport does in it: on a machine without an assignment, it gets its first one."""
 
     verb = "boot"
-    # nmstate's DNS on disk; in force and unproven; committed and not written down; between the writes.
+    # In the middle of an apply; in force and unproven; committed and not written down; between the writes.
     some: tuple[tuple[str, str], ...] = (
-        ("kill", "call Set"),
+        ("kill", "during nmstatectl apply"),
         ("cut", "begin prove"),
         ("kill", "rename to /var/lib/homeport/assigned.yaml"),
         ("cut", "rename to /etc/NetworkManager/system-connections/homeport-enp1s0.nmconnection"),
@@ -137,11 +137,11 @@ class Change(Story):
     """A machine with an assignment is given another one; on the next boot there is not even DHCP."""
 
     verb = "refresh"
-    # The same; the document is new and its files are not; all are, and not a moment has passed.
+    # nmstate's DNS on disk, half of the files new, and all of them.
     some: tuple[tuple[str, str], ...] = (
         ("kill", "call Set"),
         ("cut", "rename to /var/lib/homeport/manifest.json"),
-        ("cut", "call LoadConnections (3)"),
+        ("kill", "rename to /var/lib/homeport/fastpath"),
     )
 
     def prepare(self) -> None:
