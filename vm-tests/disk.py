@@ -13,8 +13,9 @@ from pathlib import Path
 from namespaces import make_mounts_private
 
 SIZE = "256M"
-# Seconds between ext4's own commits: longer than any test, so that nothing is saved by waiting.
-COMMIT = 3600
+# Seconds between ext4's own commits: longer than any test, so that nothing is saved by waiting. And no help for
+# programs that rename a file without having synced it.
+OPTIONS = "loop,commit=3600,noauto_da_alloc"
 
 
 class LossyDisk:
@@ -30,7 +31,7 @@ class LossyDisk:
         self.mount()
 
     def mount(self) -> None:
-        _run("mount", "-o", f"loop,commit={COMMIT}", str(self.image), str(self.path))
+        _run("mount", "-o", OPTIONS, str(self.image), str(self.path))
 
     def unmount(self) -> None:
         _run("umount", str(self.path))

@@ -31,12 +31,11 @@ until busctl call {NM} {NM_OBJECT} {NM} CheckpointCreate aouu 0 600 0; do sleep 
 """
 
 
-def test_late(world: World, server: ConfigServer, machine: Machine) -> None:
+def test_late(world: World, machine: Machine) -> None:
     """It counts as started, but answers only seconds later: waited for, and then all is as ever."""
-    world.dhcp.start()
     late = "/bin/sh -c 'sleep 4; exec /usr/sbin/NetworkManager --no-daemon'"
     drop_in(machine, "NetworkManager.service", f"[Service]\nType=exec\nExecStart=\nExecStart={late}\n")
-    boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
+    boot = machine.boot(credentials={"homeport.assignment": seed_document()})
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
 
@@ -92,6 +91,7 @@ def test_gone_during_apply(
     assert not machine.exists("/var/lib/homeport/assigned.yaml")
     assert not machine.exists("/var/lib/homeport/inflight.json")
     assert checkpoints(machine) == 0
+    assert set(machine.sh("ls /run/NetworkManager/system-connections").stdout.split()) <= {"lo.nmconnection"}
     machine.run(["homeport", "refresh"], timeout=60)
     assert_seed(machine, machine.look())
 

@@ -42,9 +42,9 @@ class Story:
     """What homeport does in it: on a machine without an assignment, it gets its first one."""
 
     verb = "boot"
-    # In the middle of an apply; in force and unproven; committed and not written down; between the writes.
+    # nmstate's DNS on disk; in force and unproven; committed and not written down; between the writes.
     some: tuple[tuple[str, str], ...] = (
-        ("kill", "during nmstatectl apply"),
+        ("kill", "call Set"),
         ("cut", "begin prove"),
         ("kill", "rename to /var/lib/homeport/assigned.yaml"),
         ("cut", "rename to /etc/NetworkManager/system-connections/homeport-enp1s0.nmconnection"),
@@ -137,11 +137,11 @@ class Change(Story):
     """A machine with an assignment is given another one; on the next boot there is not even DHCP."""
 
     verb = "refresh"
-    # nmstate's DNS on disk, half of the files new, and all of them.
+    # The same; the document is new and its files are not; all are, and not a moment has passed.
     some: tuple[tuple[str, str], ...] = (
         ("kill", "call Set"),
         ("cut", "rename to /var/lib/homeport/manifest.json"),
-        ("kill", "rename to /var/lib/homeport/fastpath"),
+        ("cut", "call LoadConnections (3)"),
     )
 
     def prepare(self) -> None:
