@@ -27,10 +27,10 @@ help: ## this page
 setup: ## all that the targets below need, once; what is slow to make is kept in ~/.cache/homeport
 	@tools/setup
 
-# Without the Debian 12, which only the tests boot, `make demo` comes sooner.
+# Without what only the tests boot, `make demo` comes sooner.
 .PHONY: setup-tests
-setup-tests: ## the same for the boots below, which need a Debian 12, too
-	@tools/setup venv nmstatectl guest-trixie guest-bookworm
+setup-tests: ## the same for the boots below, which need a Debian 12, and a Debian 13 with a kernel, too
+	@tools/setup venv nmstatectl guest-trixie guest-bookworm vm-trixie
 
 .PHONY: check
 check: ## static checks and unit tests: seconds

@@ -17,7 +17,7 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[1]
 PARTS = TOP / "tools/setup.d"
-PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm", "fuzz")
+PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm", "vm-trixie", "vm-forky", "fuzz")
 
 # Makes the piece "fake" under the key $2, in the cache $1, with the maker $3; $4 is how it is called.
 MAKE = f"""
@@ -180,15 +180,18 @@ def test_key_is_of_words_and_contents(tmp_path: Path) -> None:
     assert len(set(different)) == len(different)
 
 
-@pytest.mark.parametrize("changed", [None, "tools/setup.d/guest.sh", "tools/requirements.txt", "README.md"])
+@pytest.mark.parametrize("changed", [None, "tools/setup.d/guest.sh", "tools/setup.d/vm.sh",
+                                     "tools/requirements.txt", "README.md"])
 def test_keys_are_the_same_in_every_clone(tmp_path: Path, changed: str | None) -> None:
-    """Each piece's key changes with its own part, and with nothing else."""
+    """Each piece's key changes with its own part, and with nothing else; an emulated machine is a guest with more."""
     clone = tmp_path / "clone"
     shutil.copytree(TOP / "tools", clone / "tools", ignore=shutil.ignore_patterns("__pycache__"))
     if changed:
         (clone / changed).open("a").write("# changed\n")
     here, there = keys(TOP), keys(clone)
-    expected = {"tools/setup.d/guest.sh": {"guest-trixie", "guest-bookworm"},
+    vms = {"vm-trixie", "vm-forky"}
+    expected = {"tools/setup.d/guest.sh": {"guest-trixie", "guest-bookworm"} | vms,
+                "tools/setup.d/vm.sh": vms,
                 "tools/requirements.txt": {"venv", "fuzz"}}
     assert {name for name in here if here[name] != there[name]} == expected.get(changed or "", set())
     assert len(set(here.values())) == len(here)

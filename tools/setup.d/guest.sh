@@ -15,23 +15,31 @@ packages_guest() {
     echo iproute2 procps kmod       # the networks around the machines
     echo dnsmasq-base               # their DHCP and DNS
     echo tcpdump iputils-ping iputils-arping curl
-    # mmdebstrap, and the newest keyring, with the key of a suite that came after this machine's.
-    [ -e "$(path_of "guest-$1")" ] || echo mmdebstrap debian-archive-keyring+
+    [ -e "$(path_of "guest-$1")" ] || packages_of_a_tree
 }
+
+# mmdebstrap, and the newest keyring, with the key of a suite that came after this machine's.
+packages_of_a_tree() { echo mmdebstrap debian-archive-keyring+; }
 
 time_guest() { echo "a minute"; }
 
-make_guest() {
-    local suite=$1 folder=$2 packages
+make_guest() { debian_tree "$1" "$2/root" "${in_guest[@]}"; }
+
+# debian_tree SUITE FOLDER PACKAGE...: a Debian without what nobody reads in it, and without a name.
+debian_tree() {
+    local suite=$1 root=$2 packages options=()
+    shift 2
     [ "$(id -u)" = 0 ] || { echo "A guest's files belong to root: run as root"; return 1; }
-    packages=$(IFS=,; echo "${in_guest[*]}")
+    packages=$(IFS=,; echo "$*")
+    # What is in preparation is signed for a week; a mirror may keep it for longer.
+    [ "$suite" != forky ] || options+=(--aptopt='Acquire::Check-Valid-Until "false"')
     # No mirror named: main, updates and security of the suite. No fsync for what is thrown away if it fails, no
     # manuals in a machine that nobody reads in.
-    mmdebstrap --mode=root --variant=minbase --include="$packages" --format=directory \
+    mmdebstrap --mode=root --variant=minbase --include="$packages" --format=directory "${options[@]}" \
         --dpkgopt=force-unsafe-io --dpkgopt='path-exclude=/usr/share/man/*' \
         --dpkgopt='path-exclude=/usr/share/locale/*' --dpkgopt='path-exclude=/usr/share/doc/*' \
-        "$suite" "$folder/root"
+        "$suite" "$root"
     # mmdebstrap lends the tree this machine's name and DNS; a guest gets its own from what it is assigned.
-    rm -f "$folder/root/etc/hostname" "$folder/root/etc/resolv.conf"
-    rm -rf "$folder"/root/var/lib/apt/lists/* "$folder"/root/var/cache/apt/*
+    rm -f "$root/etc/hostname" "$root/etc/resolv.conf"
+    rm -rf "$root"/var/lib/apt/lists/* "$root"/var/cache/apt/*
 }
