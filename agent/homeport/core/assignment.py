@@ -12,6 +12,7 @@ from typing import Any
 
 from homeport.core.addresses import Address, read_addresses
 from homeport.core.complaint import Complaint, Complaints, Path
+from homeport.core.nmc import as_nmstate_says
 from homeport.core.placeholders import Open, fill, fill_keyfiles, unquoted
 from homeport.core.proof import Target, parse_targets
 from homeport.core.rawextension import decode_raws
@@ -75,6 +76,8 @@ def read_assignment(network: Network, texts: Texts, revision: str,
     config = _config(tree.get("config"), configurator, config_path, complaints)
     if configurator in ("nmstate", "nmc") and not is_policy(config):
         config = as_nmstate_reads(config, texts, config_path)
+    if configurator == "nmc":
+        config = as_nmstate_says(config)
     open_ones: tuple[Open, ...] = ()
     proof = tree.get("proof")
     if not bare:
