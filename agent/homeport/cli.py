@@ -113,6 +113,7 @@ def build_parser() -> Parser:
     metadata = _verb(verbs, "metadata", commands.metadata, "what the cloud or provider says of this instance")
     metadata.add_argument("--attributes", metavar="FILE", help="write the attributes there, by Afterburn's names")
     metadata.add_argument("--hostname", metavar="FILE", help="write the host name there, unless somebody has set one")
+    metadata.add_argument("--check-in", action="store_true", help="tell the platform, and Report=, that we have booted")
     _settings(metadata)
 
     status = _verb(verbs, "status", commands.status, "what happened at boot; exit status as that of the boot")

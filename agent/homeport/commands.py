@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from homeport.core.complaint import Complaint
-from homeport.errors import NotAllowed, SettingsError, UsageError
+from homeport.errors import NotAllowed, SettingsError, Unconfigured, UsageError
 
 if TYPE_CHECKING:
     from homeport.machine import Machine
@@ -158,17 +158,37 @@ def refresh(arguments: argparse.Namespace) -> int:
 
 
 def metadata(arguments: argparse.Namespace) -> int:
+    """What files are asked for are written, or all is printed. A machine on no platform is no failure."""
     from homeport import instance, steps
+    wants_name = arguments.hostname is not None
     with a_machine(arguments) as machine:
         steps.read_facts(machine)
-        found = instance.read(machine)
-        if arguments.attributes is not None:
-            instance.write_attributes(machine.root, arguments.attributes, found)
-        if arguments.hostname is not None:
-            print(f"homeport: {instance.write_hostname(machine.root, arguments.hostname, found)}")
-        if arguments.attributes is arguments.hostname is None:
-            print(found.environment, end="")
+        if wants_name and (name := instance.name_that_stands(machine.root, arguments.hostname)):
+            print(f"homeport: the host name stays {name}: somebody has set it")
+            wants_name = False
+        if arguments.attributes or wants_name or not (arguments.check_in or arguments.hostname):
+            _metadata(machine, arguments, wants_name)
+        if arguments.check_in:
+            for line in instance.check_in(machine):
+                print(f"homeport: {line}")
         return os.EX_OK
+
+
+def _metadata(machine: Machine, arguments: argparse.Namespace, wants_name: bool) -> None:
+    from homeport import instance
+    try:
+        found = instance.read(machine)
+    except Unconfigured as nowhere:
+        print(f"homeport: {nowhere.message}", file=sys.stderr)
+        found = instance.Instance(instance.NOTHING if arguments.attributes else "", "")
+    if arguments.attributes is not None:
+        instance.write_attributes(machine.root, arguments.attributes, found)
+    if wants_name:
+        ours = machine.root == Path("/") and arguments.hostname == instance.HOSTNAME
+        print("homeport: " + instance.write_hostname(machine.root, arguments.hostname, found,
+                                                     instance.set_running_name(machine) if ours else None))
+    if not (arguments.attributes or arguments.hostname):
+        print(found.environment, end="")
 
 
 def status(arguments: argparse.Namespace) -> int:

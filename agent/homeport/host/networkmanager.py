@@ -141,6 +141,13 @@ class Manager:
         face = f"{SERVICE}.Connection.Active"
         return [_active(path, faces[face], objects) for path, faces in objects.items() if face in faces]
 
+    def lease_option(self, name: str) -> str:
+        """What a DHCPv4 lease in force says under NetworkManager's name for an option; "" if none says anything."""
+        face = f"{SERVICE}.DHCP4Config"
+        options = [dict(faces[face].get("Options", ("a{sv}", {}))[1]) for faces in self._objects().values()
+                   if face in faces]
+        return next((text(each, name) for each in options if text(each, name)), "")
+
     def activate(self, uuid: str, interface: str | None = None) -> str:
         """Start activating; the path of the activation. It is not waited for."""
         profile = self._profile_path(uuid)

@@ -26,6 +26,8 @@ STAMP = f"{STATE_DIR}/fastpath"
 STATUS = f"{RUN_DIR}/status.json"
 # There while a configuration that was proven is in force: NetworkManager-wait-online has nothing to wait for then.
 IN_FORCE = f"{RUN_DIR}/in-force"
+# Which instance a platform that wants to hear of a boot only once has heard of (sources/platforms/checkin.py).
+CHECKED_IN = f"{STATE_DIR}/checked-in"
 # What a registration server last said of its authorities (sources/elemental.py).
 REGISTRATION_CA = f"{STATE_DIR}/registration-ca.pem"
 

@@ -89,9 +89,9 @@ def get(url: str, headers: Mapping[str, str], *, limits: Limits, context: Contex
 
 
 def post(url: str, headers: Mapping[str, str], data: bytes, *, limits: Limits, context: Context,
-         proxy: str = "") -> Answer:
+         proxy: str = "", method: str = "POST") -> Answer:
     """Tell once; what the server has to say beside its status is not read. Raises AttemptFailed."""
-    return _ask("POST", url, headers, limits=limits, context=context, proxy=proxy, largest=0, data=data)
+    return _ask(method, url, headers, limits=limits, context=context, proxy=proxy, largest=0, data=data)
 
 
 def put(url: str, headers: Mapping[str, str], *, limits: Limits, context: Context, largest: int) -> Answer:

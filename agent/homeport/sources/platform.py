@@ -84,7 +84,7 @@ def read_instance(settings: Settings, facts: Facts, *, root: str | os.PathLike[s
 def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want]] | None = None,
          ) -> tuple[Candidate, Files, Session | None]:
     """The first candidate that has metadata, and those; with `instead` other ones than its network's."""
-    found = recognise(asker.settings.platform, facts.cmdline, facts.smbios, drive.labels(asker.root))
+    found = candidates(asker.settings, facts, asker.root)
     missing = []
     for candidate in found:
         ways: Sequence[Way] = candidate.platform.ways
@@ -99,6 +99,13 @@ def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want
         raise Unconfigured("This machine is on no platform that is known here", "name it with platform=")
     kind = NoAssignment if any(candidate.surely for candidate in found) else Unconfigured
     raise kind(f"The platform has nothing for this machine: {'; '.join(missing)}")
+
+
+def candidates(settings: Settings, facts: Facts, root: str | os.PathLike[str] = "/") -> list[Candidate]:
+    """The platforms that this machine may be on, in the order in which they are asked. Raises SettingsError."""
+    if settings.platform == "off":
+        return []
+    return recognise(settings.platform, facts.cmdline, facts.smbios, drive.labels(root))
 
 
 def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way]) -> tuple[Files, Session | None]:

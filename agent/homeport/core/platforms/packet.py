@@ -7,9 +7,10 @@ from functools import partial
 from homeport.core.platforms.network import Link, Network
 from homeport.core.platforms.options import bond_mode
 from homeport.core.platforms.reading import Files, IPInterface, Node, tree
-from homeport.core.platforms.shape import Platform, Service, fixed
+from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, fixed
 
 NAME = "metadata"
+SERVICE = Service("https://metadata.packet.net", fixed(NAME))
 LACP = "802.3ad"
 OPTIONS = {"miimon": 100, "updelay": 200, "downdelay": 200, "xmit_hash_policy": "layer3+4"}
 PRIVATE = "10.0.0.0/8"
@@ -62,9 +63,14 @@ def _private() -> IPInterface:
     return IPv4Interface(PRIVATE)
 
 
+def phone_home(files: Files) -> Message | None:
+    url = tree(files, NAME)["phone_home_url"]
+    return Message("POST", url.text()) if url else None
+
+
 PLATFORM = Platform(
     name="packet", title="Packet, Equinix Metal", build=build,
-    ways=(Service("https://metadata.packet.net", fixed(NAME)),),
+    ways=(SERVICE,), check_in=CheckIn((SERVICE,), phone_home, once=True),
     reads="`/metadata`",
     configures="the bond with its addresses, default gateways, `10.0.0.0/8` by the private one; DNS as by DHCP before",
     leaves="cards without a bond; BGP",

@@ -6,10 +6,12 @@ from functools import partial
 
 from homeport.core.platforms.network import Dhcp, Link, Network
 from homeport.core.platforms.reading import Files, Node, tree
-from homeport.core.platforms.shape import Platform, Service, Sign, Want, fixed
+from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, Sign, Want, fixed
 
 NAME = "conf"
 WANTS = fixed(Want(NAME, query="format=json"))
+SERVICES = ("http://169.254.42.42", "http://[fd00:42::42]")
+BOOTED = Message("PATCH", "state", b'{"state_detail": "booted"}', {"Content-Type": "application/json"})
 
 
 def build(files: Files, network: Network) -> None:
@@ -44,7 +46,8 @@ def _static(entry: Node, link: Link, network: Network) -> None:
 
 PLATFORM = Platform(
     name="scaleway", title="Scaleway", build=build, signs=(Sign("manufacturer", ("Scaleway",)),),
-    ways=(Service("http://169.254.42.42", WANTS), Service("http://[fd00:42::42]", WANTS)),
+    ways=tuple(Service(base, WANTS) for base in SERVICES),
+    check_in=CheckIn(tuple(Service(base, fixed()) for base in SERVICES), lambda files: BOOTED),
     reads="`/conf?format=json`, by IPv4 or IPv6",
     configures="the first NIC by DHCP; flexible IPv4 and IPv6 addresses as their mode says, the IPv6 gateway",
     leaves="private networks, which have DHCP of their own",

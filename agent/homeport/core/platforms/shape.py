@@ -90,6 +90,31 @@ class Sign:
 
 
 @dataclass(frozen=True)
+class Message:
+    """What a platform is told: `place` is a path below its service, or a URL of its own."""
+
+    method: str
+    place: str
+    body: bytes = b""
+    headers: Mapping[str, str] | None = None
+
+
+@dataclass(frozen=True)
+class CheckIn:
+    """How a platform wants to be told that a machine has booted.
+
+    What the first of `services` that answers says makes the `message` (raises `reading.Fault`; None: nobody is
+    to be told).  `once`: in the life of an instance, not at every boot.  `lease_option` is the DHCP option, by
+    NetworkManager's name for it, that has the address of the service.
+    """
+
+    services: tuple[Service, ...]
+    message: Callable[[Files], Message | None]
+    once: bool = False
+    lease_option: str = ""
+
+
+@dataclass(frozen=True)
 class Platform:
     """One cloud or bare-metal provider.
 
@@ -108,6 +133,7 @@ class Platform:
     also_known_by: str = ""
     elsewhere: tuple[Way, ...] = ()
     reconciles: bool = False
+    check_in: CheckIn | None = None
     reads: str = ""
     configures: str = ""
     leaves: str = ""

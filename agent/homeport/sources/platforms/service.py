@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from homeport.core.complaint import Complaint
-from homeport.core.platforms.shape import Files, Service, Want, gather
+from homeport.core.platforms.shape import Files, Message, Service, Want, gather
 from homeport.errors import DocumentError, RefusedBySource, SourceError, Unreachable
-from homeport.sources.address import shown
+from homeport.sources.address import shown, web_address
 from homeport.sources.patience import Clock, parse_retry_after
 from homeport.sources.reply import LARGEST
 
@@ -37,6 +37,8 @@ class Session:
         self.settings = settings
         self.clock = clock
         self.left = left
+        self.root = root
+        self.floor = floor
         self.context = _context(service.base, settings, root, clock, floor)
         self.token = ""
         self.came: dict[str, bytes | None] = {}
@@ -48,6 +50,19 @@ class Session:
     def read(self) -> Files:
         """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again)."""
         return gather(self.service.wants, self._once)
+
+    def send(self, message: Message) -> None:
+        """Tell it something; raises a SourceError if it does not take that (2xx; Unreachable: tell it again)."""
+        url = f"{self.service.base}/{message.place}"
+        if "://" in message.place:
+            url = web_address(message.place).url
+            self.context = _context(url, self.settings, self.root, self.clock, self.floor)
+        headers = {**self._headers(), **(message.headers or {})}
+        status = self._exchange(message.method, url, headers, 0, message.body).status
+        if status in ASK_AGAIN or status >= 500:
+            raise Unreachable(f"Cannot tell {shown(url)}: it says {status}")
+        if not 200 <= status < 300:
+            raise RefusedBySource(f"Cannot tell {shown(url)}: it says {status}", "is this machine on that platform?")
 
     def _once(self, want: Want) -> bytes | None:
         if want.path not in self.came:
@@ -81,18 +96,21 @@ class Session:
         return {"User-Agent": f"homeport/{VERSION}", "Accept": "*/*", "Accept-Encoding": "identity",
                 "Connection": "close"}
 
-    def _exchange(self, method: str, url: str, headers: dict[str, str], largest: int) -> Answer:
+    def _exchange(self, method: str, url: str, headers: dict[str, str], largest: int, data: bytes = b"") -> Answer:
         from homeport.sources import http
         from homeport.sources.wire import AttemptFailed, Limits
         settings, left = self.settings, self.left()
         if left <= 0:
             raise Unreachable(f"No answer from {shown(url)} before the deadline")
         limits = Limits(settings.connect_timeout, settings.header_timeout, settings.body_timeout, in_all=left)
-        ask = http.put if method == "PUT" else http.get
         try:
+            if method not in ("GET", "PUT"):
+                return http.post(url, headers, data, limits=limits, context=self.context, method=method)
+            ask = http.put if method == "PUT" else http.get
             return ask(url, headers, limits=limits, context=self.context, largest=largest)
         except AttemptFailed as failed:
-            raise Unreachable(f"No metadata from {shown(url)}: {failed.cause}", failed.hint) from None
+            intent = "No metadata from" if method in ("GET", "PUT") else "Cannot tell"
+            raise Unreachable(f"{intent} {shown(url)}: {failed.cause}", failed.hint) from None
         except http.TooLarge:
             raise DocumentError([Complaint("", f"the metadata at {shown(url)} are larger than {largest >> 10} KiB",
                                            "a few KiB; is this the platform's own service?")]) from None
