@@ -14,6 +14,7 @@ import shutil
 import subprocess
 from pathlib import Path
 from types import TracebackType
+from typing import Protocol
 
 from namespaces import wait_until
 
@@ -24,6 +25,14 @@ def missing(*tools: str) -> str:
     return f"{', '.join(absent)} not installed (run: make setup)" if absent else ""
 
 
+class Disk(Protocol):
+    """A container's."""
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None: ...
+
+    def on_disk(self, path: str) -> Path: ...
+
+
 class Swtpm:
     """A TPM 2.0 whose state is in `folder`: the same folder is the same TPM."""
 
@@ -32,18 +41,29 @@ class Swtpm:
         self.socket = folder / "tpm"
         self._process: subprocess.Popen[bytes] | None = None
 
+    @property
+    def control(self) -> Path:
+        """The other socket, where tpm2-tools look for it, and the only one that QEMU wants."""
+        return self.folder / "tpm.ctrl"
+
     def start(self) -> None:
         """Switch it on."""
+        self._start("--server", f"type=unixio,path={self.socket}", "--flags", "not-need-init,startup-clear")
+        wait_until(self.socket.exists, timeout=10, what="swtpm to start")
+
+    def start_for_qemu(self) -> None:
+        """Switch it on for an emulated machine, which brings its own line to it."""
+        self._start()
+
+    def _start(self, *arguments: str) -> None:
         (self.folder / "state").mkdir(parents=True, exist_ok=True)
-        control = self.folder / "tpm.ctrl"  # where tpm2-tools look for it
-        for old in (self.socket, control):
+        for old in (self.socket, self.control):
             old.unlink(missing_ok=True)
         self._process = subprocess.Popen(
             ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={self.folder}/state",
-             "--server", f"type=unixio,path={self.socket}", "--ctrl", f"type=unixio,path={control}",
-             "--flags", "not-need-init,startup-clear"],
+             "--ctrl", f"type=unixio,path={self.control}", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        wait_until(lambda: self.socket.exists() and control.exists(), timeout=10, what="swtpm to start")
+        wait_until(self.control.exists, timeout=10, what="swtpm to start")
 
     def stop(self) -> None:
         """Switch it off; what it holds in memory is gone."""
@@ -51,6 +71,11 @@ class Swtpm:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def plug_into(self, container: Disk) -> None:
+        """The TPM of a container whose disk holds `folder`: from its next boot on there is a /dev/tpmrm0."""
+        inside = f"/{self.socket.relative_to(container.on_disk('/'))}"
+        container.write("/etc/tmpfiles.d/tpm.conf", f"L+ /dev/tpmrm0 - - - - {inside}\n")
 
     def tool(self, *argv: str) -> str:
         """What one of tpm2-tools prints; RuntimeError with its words if it fails."""

@@ -1,0 +1,455 @@
+"""A machine that really boots: QEMU, firmware, dracut's initramfs, its own kernel; the way in of this package.
+
+    with World() as world, Vm(world, "seed", image) as machine:
+        boot = machine.boot("homeport.config=http://192.168.122.2/seed.yaml")     # to network-online
+        boot.status["rung"], boot.addresses("enp1s0"), boot.routes(), boot.resolv
+        machine.run(["nmcli", "connection"]).stdout, machine.look(), machine.read("/etc/x")
+        machine.wire("enp1s0").dhcp()                 # what this machine sent in this boot
+        machine.power_off(); machine.boot()           # the disk is kept: a reboot
+        machine.power_cut(); machine.boot()           # what the guest's kernel had not written is lost
+
+The same verbs as container.Machine has. A boot is good when the check unit, ordered after network-online.target, has
+put its sign on the console: never silence. Emergency mode, a panic, the end of QEMU and the deadline end it with
+BootFailed, whose text shows the console.
+
+A NIC is called enp<N>s0 and sits in slot N, from 1 to 4; its MAC is permanent.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from container import BootFailed, Nic, mac_of
+from firmware import Firmware, firmware_of
+from namespaces import wait_until
+from outcome import Completed, Outcome, ProgramFailed
+from swtpm import Swtpm
+from trees import work_folder
+from world import World
+
+from . import cpio, qemu, slots
+from .disk import Disk, make_disk
+from .journal import entries, read_journal, story_of
+from .talk import Agent, AgentGone, Console, connect_terminal
+from .wire import Capture
+
+GUEST = Path(__file__).parent / "guest"
+DEADLINE = 420.0  # seconds for a boot without KVM, on a busy machine; 60 is usual
+# What the agent in the initramfs needs and dracut may have left out.
+_PROGRAMS = ("base64", "stty", "timeout", "tail")
+# Nothing that a boot to network-online needs, and each costs a second or more without KVM.
+_MASKED = (
+    "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
+    "fstrim.timer", "systemd-tpm2-setup.service", "systemd-tpm2-setup-early.service", "systemd-pcrmachine.service",
+    "systemd-pcrphase.service", "systemd-pcrphase-sysinit.service", "systemd-pcrphase-initrd.service",
+    "systemd-hwdb-update.service", "ldconfig.service", "systemd-update-utmp.service", "systemd-timesyncd.service",
+    "modprobe@drm.service", "modprobe@efi_pstore.service", "systemd-networkd.socket", "getty.target",
+    "systemd-udev-settle.service",
+)  # fmt: skip
+# lsm=: the BPF one costs 5 s to set up. The rest: quiet consoles, no mitigations, off instead of a shell.
+_ARGUMENTS = (
+    "root=LABEL=root", "rw", "console=ttyS0", "quiet", "loglevel=4", "systemd.show_status=0", "panic=-1",
+    "lsm=landlock", "mitigations=off", "fsck.mode=skip", "rd.shell=0", "systemd.log_color=0",
+)  # fmt: skip
+
+
+class Bootable(Protocol):
+    """What a machine is made of: image.Image is one."""
+
+    @property
+    def kernel(self) -> Path: ...
+    @property
+    def initramfs(self) -> Path: ...
+    @property
+    def root(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Hardware:
+    """What is plugged in besides disk and NICs: files as drives, by serial; SMBIOS type 11 strings; fw_cfg files."""
+
+    drives: Mapping[str, Path] = field(default_factory=dict)
+    strings: Sequence[str] = ()
+    fw_cfg: Mapping[str, str] = field(default_factory=dict)
+    clock: str = "utc"  # or a date: what the battery-backed clock says at power-on
+    extra: Sequence[str] = ()  # QEMU's own words
+
+
+class Vm:
+    """See the head of this module."""
+
+    def __init__(self, world: World, name: str, image: Bootable, *, nics: Sequence[Nic] = (Nic("enp1s0"),),
+                 firmware: Firmware | None = None, tpm: bool = False, memory: int = 1024) -> None:
+        self.world, self.name, self.image, self.memory = world, name, image, memory
+        self.nics = tuple(nics)
+        self.firmware = firmware or firmware_of(name)
+        self.hardware = Hardware()
+        self.initrd_files: dict[str, tuple[str, int]] = {}
+        self.folder = work_folder() / name
+        self.folder.mkdir(parents=True)
+        self.journal_folder = self.folder / "journal"
+        self.disk = Disk(base_disk(image), self.folder / "disk.img")
+        self.tpm = Swtpm(self.folder / "tpm") if tpm else None
+        self.boots, self.keep = 0, False
+        self.seconds: list[float] = []  # of each boot, from power-on to its sign
+        self.arguments: tuple[str, ...] = ()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._agent: Agent | None = None
+        self.monitor: qemu.Monitor  # of this boot
+        self._slot: slots.Slot | None = None
+        self._taps: list[str] = []
+        self._wires: dict[str, Capture] = {}
+        self._console = Console(Path("/dev/null"))
+        self._furnish()
+
+    def _furnish(self) -> None:
+        """The test bench's own units, and what makes this machine itself, on its disk."""
+        with self.disk.mounted() as root:
+            for layer in ("both", "root"):
+                _run("cp", "-a", "--no-preserve=ownership", f"{GUEST / layer}/.", str(root))
+            for unit in _MASKED:
+                link = root / "etc/systemd/system" / unit
+                link.unlink(missing_ok=True)
+                link.symlink_to("/dev/null")
+            generators = root / "etc/systemd/system-generators"
+            generators.mkdir(exist_ok=True)
+            (generators / "systemd-getty-generator").symlink_to("/dev/null")
+            (root / "var/log/journal").mkdir(exist_ok=True)
+            (root / "etc/machine-id").write_text(hashlib.sha256(self.name.encode()).hexdigest()[:32] + "\n")
+            (root / "etc/hostname").write_text(self.name + "\n")
+
+    # Booting and switching off
+
+    def boot(self, *arguments: str, deadline: float = DEADLINE, wait: bool = True) -> Outcome:
+        """Switch on and wait until the machine is online, at most `deadline` seconds; BootFailed otherwise."""
+        self.start(*arguments)
+        return self.wait_online(deadline) if wait else Outcome(self.folder / "report")
+
+    def start(self, *arguments: str) -> None:
+        """Switch on; do not wait for anything."""
+        assert not self.running, f"{self.name} is running already"
+        self._release()
+        self._slot = slots.take()
+        self.boots += 1
+        self.arguments = arguments
+        self._started = time.monotonic()
+        if self.tpm:
+            self.tpm.start_for_qemu()
+        kernel_line = [*_ARGUMENTS, *arguments]
+        argv = qemu.command_line(
+            kernel=self.image.kernel, initramfs=self._initramfs(), arguments=kernel_line, folder=self.folder,
+            kvm=qemu.probe_kvm(self.image.kernel), memory=self.memory, clock=self.hardware.clock)
+        argv += qemu.drive("root", self.disk.image)
+        for name, image in self.hardware.drives.items():
+            argv += qemu.drive(name, image)
+        argv += [*self._firmware(), *self._plug(), *self.hardware.extra]
+        self._console = Console(self.folder / f"console-{self.boots}.log")
+        log = (self.folder / "qemu.log").open("wb")
+        # pdeathsig: nothing of a machine outlives the tests, however they end.
+        self._process = subprocess.Popen(
+            self.world.namespace.argv(["setpriv", "--pdeathsig", "KILL", "--", *argv]),
+            stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
+        log.close()
+        wait_until(lambda: self._socket_there() or not self.running, timeout=20, what="QEMU to start")
+        if self._process.poll() is not None:
+            raise BootFailed(f"QEMU did not start: {(self.folder / 'qemu.log').read_text()}")
+        with suppress(FileNotFoundError):
+            self._console.path.unlink()
+        os.link(self.folder / "console.log", self._console.path)
+        self._agent = Agent(self.folder / "agent")
+        self.monitor = qemu.Monitor(self.folder / "qmp")
+        for nic in self.nics:
+            if not nic.plugged:
+                self.set_cable(nic.name, plugged=False)
+
+    def _socket_there(self) -> bool:
+        return (self.folder / "qmp").exists() and (self.folder / "console.log").exists()
+
+    def _initramfs(self) -> Path:
+        """The image's, and what the test bench adds to it."""
+        path = self.folder / "initramfs"
+        programs = {f"usr/bin/{name}": self.image.root / "usr/bin" / name for name in _PROGRAMS}
+        added = cpio.archive([GUEST / "both", GUEST / "initrd"], self.initrd_files, programs)
+        path.write_bytes(cpio.joined(self.image.initramfs.read_bytes(), added))
+        return path
+
+    def _firmware(self) -> list[str]:
+        uuid = f",uuid={self.firmware.uuid}" if self.firmware.uuid else ""
+        words = ["-smbios", "type=1,manufacturer=Test bench,product=Machine,"
+                 f"serial={qemu.escaped(self.firmware.serial)}{uuid}"]  # fmt: skip
+        for text in self.hardware.strings:
+            words += ["-smbios", f"type=11,value={qemu.escaped(text)}"]
+        for number, (name, text) in enumerate(self.hardware.fw_cfg.items()):
+            file = self.folder / f"fw_cfg-{number}"
+            file.write_text(text)
+            words += ["-fw_cfg", f"name={name},file={file}"]
+        if self.tpm:
+            words += ["-chardev", f"socket,id=tpm,path={self.tpm.control}", "-tpmdev", "emulator,id=tpm0,chardev=tpm",
+                      "-device", "tpm-tis,tpmdev=tpm0"]  # fmt: skip
+        return words
+
+    def _plug(self) -> list[str]:
+        words: list[str] = []
+        for nic in self.nics:
+            number = slot_of(nic.name)
+            words += qemu.nic(number, number, self._tap(nic), self.mac(nic))
+        return words
+
+    def _tap(self, nic: Nic) -> str:
+        """A tap in the world's namespace, on the NIC's LAN, watched from the start."""
+        lan = nic.lan or self.world.lan
+        tap = f"t{os.getpid() % 100000}x{len(self._taps) + self.boots * 8}"[:15]
+        lan.namespace.ip("tuntap", "add", "dev", tap, "mode", "tap")
+        lan.namespace.ip("link", "set", tap, "master", lan.bridge, "up")
+        self._taps.append(tap)
+        self._wires[nic.name] = Capture(lan.namespace, tap)
+        return tap
+
+    def mac(self, nic: Nic | str) -> str:
+        """The MAC of a NIC, by its name: the same in every boot."""
+        if isinstance(nic, str):
+            nic = next((each for each in self.nics if each.name == nic), Nic(nic))
+        return nic.mac or mac_of(self.name, nic.name)
+
+    def wire(self, nic: str) -> Capture:
+        """What went over the cable of a NIC in this boot, or in the last one."""
+        return self._wires[nic]
+
+    def wait_online(self, deadline: float = DEADLINE) -> Outcome:
+        """Wait for the check unit's sign; BootFailed if the boot ends in any other way."""
+
+        def settled() -> str:
+            return self._console.sign() or ("" if self.running else "the end of QEMU")
+
+        try:
+            how = wait_until(settled, timeout=deadline, what="network-online.target", every=0.2)
+        except TimeoutError:
+            how = f"nothing within {deadline:g} s"
+        if how != "online":
+            raise self._failed(f"wanted network-online.target, came to {how}")
+        self.seconds.append(round(time.monotonic() - self._started, 1))
+        return self.look()
+
+    def _failed(self, what: str) -> BootFailed:
+        self.keep = True
+        journal = ""
+        if self.running:
+            with suppress(AgentGone, OSError):
+                journal = self.sh("journalctl -b --no-pager -o short-monotonic | tail -n 150", timeout=60).stdout
+        return BootFailed(f"{self.name}, boot {self.boots}: {what}\n--- end of the console ({self._console.path})\n"
+                          f"{self.console[-6000:]}\n--- end of the journal\n{journal}")  # fmt: skip
+
+    @property
+    def running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    def power_off(self, timeout: float = 180) -> None:
+        """Switch off as a person would, and wait until it is off."""
+        if not self.running:
+            return
+        with suppress(AgentGone):
+            self.sh("systemctl --no-block poweroff", check=False)
+        try:
+            wait_until(lambda: not self.running, timeout=timeout, what=f"{self.name} to power off", every=0.1)
+        except TimeoutError as error:
+            failed = self._failed(str(error))
+            self.power_cut()
+            raise failed from error
+        self._release()
+
+    def power_cut(self) -> None:
+        """The machine is off at once: what its kernel had not written yet is lost."""
+        if self._process:
+            self._process.kill()
+        self._release()
+
+    def _release(self) -> None:
+        """What one boot leaves behind besides the disk and the captures."""
+        if self._process:
+            self._process.wait()
+            self._process = None
+            self.monitor.close()
+        if self._agent:
+            self._agent.close()
+            self._agent = None
+        if self.tpm:
+            self.tpm.stop()
+        for wire in self._wires.values():
+            wire.stop()
+        for tap in self._taps:
+            self.world.namespace.ip("link", "delete", tap, check=False)
+        self._taps = []
+        for name in ("qmp", "agent", "console", "console.log"):
+            (self.folder / name).unlink(missing_ok=True)
+        if self._slot:
+            self._slot.give_back()
+            self._slot = None
+
+    # NICs
+
+    def add_nic(self, nic: Nic) -> None:
+        """Plug a NIC into the running machine."""
+        self.nics = (*self.nics, nic)
+        number = slot_of(nic.name)
+        tap = self._tap(nic)
+        self.monitor.ask("netdev_add", type="tap", id=f"net{number}", ifname=tap, script="no", downscript="no")
+        device = dict(pair.split("=", 1) for pair in qemu.nic_device(number, number, self.mac(nic)).split(",")[1:])
+        self.monitor.ask("device_add", driver="virtio-net-pci", **device)
+
+    def set_cable(self, nic: str, *, plugged: bool) -> None:
+        """Pull the cable of a NIC, or plug it in again."""
+        self.monitor.ask("set_link", name=f"nic{slot_of(nic)}", up=plugged)
+
+    # A person at this machine
+
+    def run(self, argv: Sequence[str], *, check: bool = True, timeout: float = 120) -> Completed:
+        """Run a program as root in the running machine; ProgramFailed if it fails and `check` is true."""
+        completed = self._ask(argv, shlex.join(argv), timeout)
+        if check and completed.status != 0:
+            raise ProgramFailed(completed)
+        return completed
+
+    def sh(self, script: str, *, check: bool = True, timeout: float = 120) -> Completed:
+        """`run` for a piece of shell."""
+        completed = self._ask(["sh", "-c", script], script, timeout)
+        if check and completed.status != 0:
+            raise ProgramFailed(completed)
+        return completed
+
+    def _ask(self, argv: Sequence[str], script: str, timeout: float) -> Completed:
+        if not self._agent:
+            raise AgentGone(f"{self.name} is off")
+        return self._agent.run(argv, script, timeout)
+
+    def wait(self, script: str, *, timeout: float = 120, every: float = 1) -> None:
+        """Wait until a piece of shell succeeds in the machine."""
+        wait_until(lambda: self.sh(script, check=False).status == 0, timeout=timeout, every=every,
+                   what=f"`{script}` in {self.name}")
+
+    def wait_for_agent(self, where: str = "initrd", timeout: float = DEADLINE) -> None:
+        """Until the machine is so far that it can be asked: in the initramfs, or in the real root ("root")."""
+        assert self._agent
+        self._agent.wait(where, timeout)
+
+    def look(self) -> Outcome:
+        """The machine as it is now, in the form of a boot's report."""
+        report = self.folder / f"report-{self.boots}-{time.monotonic_ns()}"
+        report.mkdir()
+        script = "/usr/lib/vm-check/report /run/vm-check/now; cd /run/vm-check/now && tail -n +1 -- *"
+        _unpack(self.sh(script).stdout, report)
+        return Outcome(report)
+
+    def shell(self) -> None:
+        """The caller's terminal as this machine's console, with a root shell on it; Ctrl-] ends it."""
+        self.sh("systemctl start vm-shell", check=False)
+        connect_terminal(self.folder / "console")
+
+    # Its disk
+
+    def read(self, path: str) -> str:
+        """A file's text, of the machine as it runs or of its disk; FileNotFoundError if there is none."""
+        if self.running:
+            done = self.run(["cat", path], check=False)
+            if done.status != 0:
+                raise FileNotFoundError(path)
+            return done.stdout
+        with self.disk.mounted() as root:
+            return (root / path.lstrip("/")).read_text(errors="replace")
+
+    def exists(self, path: str) -> bool:
+        try:
+            self.read(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        return True
+
+    def write(self, path: str, text: str, mode: int = 0o644) -> None:
+        """Write a file on the disk of a machine that is off, folders included."""
+        assert not self.running, f"{self.name} is running"
+        with self.disk.mounted() as root:
+            file = root / path.lstrip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
+            file.chmod(mode)
+
+    def write_in_initrd(self, path: str, text: str, mode: int = 0o644) -> None:
+        """A file over the image's, from the next boot on."""
+        self.initrd_files[path] = (text, mode)
+
+    # What it said
+
+    @property
+    def console(self) -> str:
+        return self._console.text
+
+    def journal(self, *units: str, boot: int = 0, priority: int = 7, all_boots: bool = False) -> list[dict[str, str]]:
+        """Journal entries as journalctl's JSON, oldest first: initramfs and real root; `units` may be patterns."""
+        if self.running:
+            self.sh("journalctl --sync", check=False)
+            done = self.sh(f"journalctl -o json {entries(units, boot, priority, all_boots)}", check=False)
+            return read_journal(done.stdout)
+        with self.disk.mounted() as root:
+            done_here = subprocess.run(
+                ["sh", "-c", f"journalctl --directory={root}/var/log/journal -o json "
+                 f"{entries(units, boot, priority, all_boots)}"],
+                capture_output=True, text=True, check=False)  # fmt: skip
+        return read_journal(done_here.stdout)
+
+    def story(self, *, all_boots: bool = False) -> str:
+        """Our units' journal, to read."""
+        return story_of(self.journal("homeport*", all_boots=all_boots))
+
+    def close(self) -> None:
+        """Switch off without ceremony and forget the disk (unless `keep`: then its journal is copied out, too)."""
+        self.power_cut()
+        if self.keep:
+            with suppress(RuntimeError), self.disk.mounted() as root:
+                shutil.copytree(root / "var/log/journal", self.journal_folder, dirs_exist_ok=True)
+        else:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def __enter__(self) -> Vm:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.close()
+
+
+def slot_of(nic: str) -> int:
+    """enp2s0 is in slot 2."""
+    number = nic.removeprefix("enp").removesuffix("s0")
+    assert number.isdigit() and 1 <= int(number) <= qemu.PORTS, f"a NIC of a VM is called enp1s0 to enp4s0, not {nic}"
+    return int(number)
+
+
+def base_disk(image: Bootable) -> Path:
+    """The image's root as a file system, made once."""
+    path = image.initramfs.with_name("root.img")
+    if not path.exists():
+        make_disk(image.root, path)
+    return path
+
+
+def _unpack(text: str, folder: Path) -> None:
+    """`tail -n +1 -- *`: each file's text after a line with its name."""
+    for part in ("\n" + text).split("\n==> ")[1:]:
+        name, _, body = part.partition(" <==\n")
+        (folder / name).write_text(body)
+
+
+def _run(*argv: str) -> None:
+    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")

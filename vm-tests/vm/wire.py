@@ -1,0 +1,83 @@
+"""What really went over a cable: packets as they are seen on the tap of a machine's NIC.
+
+    with Capture(world.namespace, "tap1") as wire: …
+    wire.sent_by_machine, wire.dhcp()
+
+Knows Ethernet, IPv4 and UDP as far as it takes to recognise DHCP.
+"""
+
+from __future__ import annotations
+
+import socket
+import threading
+from contextlib import suppress
+from types import TracebackType
+
+from namespaces import NetworkNamespace
+
+ETH_P_ALL = 3
+_IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
+_DHCP = {67, 68, 546, 547}  # v4 and v6
+
+
+class Capture:
+    """Every frame on one interface of a namespace, from now on; `stop` ends it."""
+
+    def __init__(self, namespace: NetworkNamespace, interface: str) -> None:
+        self.frames: list[bytes] = []
+        self.ours: list[bytes] = []  # those that the machine sent
+
+        def open_socket() -> socket.socket:
+            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+            opened.bind((interface, 0))
+            return opened
+
+        self._socket = namespace.call(open_socket)
+        self._socket.settimeout(0.2)
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        while not self._stopped.is_set():
+            with suppress(TimeoutError):
+                try:
+                    frame, address = self._socket.recvfrom(65536)
+                except TimeoutError:
+                    raise
+                except OSError:
+                    return  # the tap is gone
+                self.frames.append(frame)
+                # A tap's own outgoing packets are what the machine receives.
+                if address[2] != socket.PACKET_OUTGOING:
+                    self.ours.append(frame)
+
+    def dhcp(self) -> list[bytes]:
+        """The DHCP packets of both families that the machine sent."""
+        return [frame for frame in self.ours if ports(frame) & _DHCP]
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> Capture:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:
+        self.stop()
+
+
+def ports(frame: bytes) -> set[int]:
+    """The UDP ports of an Ethernet frame; empty if it is none of UDP."""
+    kind, at = int.from_bytes(frame[12:14], "big"), 14
+    if kind == 0x8100:  # a VLAN
+        kind, at = int.from_bytes(frame[16:18], "big"), 18
+    if kind == _IPV4 and frame[at + 9] == _UDP:
+        at += (frame[at] & 15) * 4
+    elif kind == _IPV6 and frame[at + 6] == _UDP:
+        at += 40
+    else:
+        return set()
+    return {int.from_bytes(frame[at:at + 2], "big"), int.from_bytes(frame[at + 2:at + 4], "big")}
