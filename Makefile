@@ -79,7 +79,8 @@ MAN := $(ROOT)/usr/share/man
 # the day when the root gets another Python.
 BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I - --add-bytecode /usr/lib/homeport/homeport.pyz \
   < agent/mkzipapp.py
-UNITS := homeport.service homeport-refresh.service homeport-refresh.timer
+UNITS := homeport.service homeport-refresh.service homeport-refresh.timer homeport-attributes.service \
+  homeport-check-in.service homeport-hostname.service
 
 .PHONY: install
 install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's

@@ -76,7 +76,7 @@ def test_settings_that_are_named_exist(guide: Path) -> None:
     text = plain(guide.read_text(encoding="utf-8")).replace("\\fI", "")
     names = {option.kernel_argument for option in OPTIONS} | {"homeport.assignment"}  # a credential
     assert set(re.findall(r"\bhomeport\.[a-z][a-z-]*(?==)", text)) <= names
-    keys = {option.key for option in OPTIONS} | {"LoadCredential", "Name"}
+    keys = {option.key for option in OPTIONS} | {"LoadCredential", "Name", "Environment", "EnvironmentFile"}
     assert set(re.findall(r"(?<![\w@.-])[A-Z][a-z]+[A-Za-z]*(?==)", text)) <= keys
 
 

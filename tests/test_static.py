@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 TOP = Path(__file__).resolve().parents[1]
-UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer")
+UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer", "homeport-attributes.service",
+         "homeport-check-in.service", "homeport-hostname.service")
 TYPED = ("agent", "server", "tests", "vm-tests", "tools")
 # What the pure core must not know: files, processes, network, clock, chance.
 IMPURE = {
@@ -26,7 +27,7 @@ IMPURE = {
 # Where the refresh differs from the boot; everything else is the same, for the reasons in homeport.service.
 REFRESH_DIFFERS = {
     "Description", "Before", "After", "RemainAfterExit", "ExecStart", "StandardOutput", "SuccessExitStatus",
-    "WantedBy",
+    "WantedBy", "ConditionPathIsSymbolicLink",
 }
 
 
@@ -54,7 +55,7 @@ def test_unit_is_understood_whole(unit: str, tmp_path: Path) -> None:
     assert result.stderr.strip() == ""
 
 
-@pytest.mark.parametrize("unit", ["homeport.service", "homeport-refresh.service"])
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.endswith(".service")])
 def test_sandbox_stays_closed(unit: str, tmp_path: Path) -> None:
     """The exposure that systemd reckons, 0 to 10; whoever opens more says so here."""
     root = installed_units(tmp_path)
@@ -65,6 +66,16 @@ def test_refresh_has_the_sandbox_of_the_boot() -> None:
     boot = lines_of(TOP / "systemd/homeport.service")
     refresh = lines_of(TOP / "systemd/homeport-refresh.service")
     assert {line.partition("=")[0] for line in boot ^ refresh} <= REFRESH_DIFFERS
+
+
+def test_one_unit_to_mask() -> None:
+    """Everything else of ours that the real root starts looks whether homeport.service is masked, in all three ways."""
+    wanted = {f"ConditionPathIsSymbolicLink=!{folder}/homeport.service" for folder in (
+        "/etc/systemd/system", "/run/systemd/system", "/run/systemd/generator.early")}
+    for path in (TOP / "systemd").glob("homeport-*"):
+        lines = lines_of(path)
+        if path.suffix in (".service", ".timer") and "ConditionPathExists=/etc/initrd-release" not in lines:
+            assert wanted <= lines, path.name
 
 
 def test_core_is_pure() -> None:
