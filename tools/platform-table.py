@@ -34,7 +34,8 @@ def signs(platform: Platform) -> str:
     found = [f"{FIELDS[sign.field]} {'begins with ' * sign.begins}{' or '.join(f'`{value}`' for value in sign.values)}"
              for sign in platform.signs]
     found += [platform.also_known_by] if platform.also_known_by else []
-    return "; ".join(found) or ("its name, or its drive" if platform.name in ("nocloud", "openstack") else "its name")
+    by_itself = {"nocloud": "its name, its drive, or `ds=nocloud`", "openstack": "its name, or its drive"}
+    return "; ".join(found) or by_itself.get(platform.name, "its name")
 
 
 def place(way: Way) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 
 from homeport.core.facts import Smbios
-from homeport.core.platforms import PLATFORMS
+from homeport.core.platforms import PLATFORMS, nocloud
 from homeport.core.platforms.recognition import recognise
+from homeport.core.platforms.shape import Service
 from homeport.errors import SettingsError
 
 AMAZON = {"manufacturer": "Amazon EC2"}
@@ -102,3 +103,50 @@ def test_all_names_of_ignition_are_understood() -> None:
 def test_platforms_without_a_sign_have_a_drive_or_need_a_name() -> None:
     unsigned = {platform.name for platform in PLATFORMS if not platform.signs}
     assert unsigned == {"ibmcloud", "ibmcloud-classic", "nocloud", "packet", "powervs", "proxmoxve"}
+
+
+SEED = "http://192.0.2.7:8000/seed"
+
+
+def ways(cmdline: str, serial: str = "", **smbios: str) -> list[tuple[str, bool, list[str]]]:
+    """Name, whether somebody said so for sure, and where its metadata are."""
+    found = recognise("auto", cmdline, Smbios(serial=serial, **smbios), ("config-2",))
+    return [(candidate.platform.name, candidate.surely, [
+        way.base if isinstance(way, Service) else "a drive" for way in candidate.platform.ways]) for candidate in found]
+
+
+@pytest.mark.parametrize("argument", [
+    f"ds=nocloud;s={SEED}/", f"ds=nocloud-net;s={SEED}", f'quiet "ds=nocloud;s={SEED}/" ro',
+    f"ds=nocloud;h=web-1;i=42;seedfrom={SEED}/", f"ds=NoCloud;s={SEED}/",
+])
+def test_nocloud_at_an_address(argument: str) -> None:
+    """As cloud-init writes it; whoever says so wants no other, not even the drive that is there."""
+    assert ways(argument) == [("nocloud", True, [SEED])]
+
+
+def test_nocloud_by_the_serial_number() -> None:
+    openstack = ("openstack", False, ["a drive", "http://169.254.169.254"])
+    assert ways("", f"ds=nocloud;s={SEED}/") == [("nocloud", False, [SEED]), openstack]
+    assert ways("ds=nocloud", f"ds=nocloud;s={SEED}/") == [("nocloud", True, ["a drive"])]
+    assert ways("ds=ec2", "ds=none") == ways("ds", "ds=") == ways("", "XDS=1") == [openstack]
+
+
+@pytest.mark.parametrize("seed", ["/var/lib/seed/", "file:///var/lib/seed/", "ftp://192.0.2.7/", ""])
+def test_a_seed_that_is_no_address_is_no_seed_here(seed: str) -> None:
+    assert ways(f"ds=nocloud;s={seed}") == [("nocloud", True, ["a drive"])]
+
+
+def test_a_seed_of_this_machine() -> None:
+    """cloud-init's substitution; nothing of firmware's becomes another part of the address."""
+    argument = f"ds=nocloud;s={SEED}/__dmi.chassis-serial-number__/__dmi.system-uuid__/"
+    assert ways(argument, chassis_serial="A/7?x", uuid="0-1") == [("nocloud", True, [f"{SEED}/A%2F7%3Fx/0-1"])]
+    for wrong in ("bios-vendor", "chassis-serial-number", "nonsense"):
+        with pytest.raises(SettingsError, match=f"asks for __dmi.{wrong}__"):
+            ways(f"ds=nocloud;s={SEED}/__dmi.{wrong}__/")
+
+
+def test_nocloud_by_name_is_where_the_argument_says() -> None:
+    found = recognise("nocloud", f"ds=nocloud;s={SEED}/", Smbios(), ())
+    assert [(each.surely, each.platform.ways[0]) for each in found] == [(True, Service(SEED, nocloud.DRIVE.wants))]
+    assert recognise("nocloud", "", Smbios(), ())[0].platform is nocloud.PLATFORM
+    assert names("aws", f"ds=nocloud;s={SEED}/") == ["aws"]

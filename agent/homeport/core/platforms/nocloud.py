@@ -18,9 +18,9 @@ def build(files: Files, network: Network) -> None:
 
 PLATFORM = Platform(
     name="nocloud", title="NoCloud", build=build, ways=(DRIVE,),
-    reads="drive `cidata`: `network-config`, version 1 or 2",
+    reads="drive `cidata`, or the address in `ds=nocloud;s=http://…/`: `network-config`, version 1 or 2",
     configures="cards, bonds, bridges, VLANs; addresses, DHCP and SLAAC, routes, policy rules, DNS; DHCP overrides",
-    leaves="`set-name`; options listed as left out in the journal; a `seedfrom` URL",
+    leaves="`set-name`; options listed as left out in the journal; a `seedfrom` URL in `meta-data`",
 )
 PROXMOX = Platform(
     name="proxmoxve", title="Proxmox VE", build=build, ways=(DRIVE,),
