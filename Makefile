@@ -61,7 +61,7 @@ bench: setup ## the figures of the README's table, as a table and as build/bench
 ##@ To see it
 
 .PHONY: demo
-demo: setup ## a machine boots with the seed documents, again without its server, then in recovery
+demo: setup ## a machine registers by TPM for an address of a pool; boots without server, in recovery, in a reset
 	@$(WITH) "$$VENV/bin/python" vm-tests/demo.py
 
 ##@ To use it
@@ -81,19 +81,31 @@ BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I - --add-bytecode /usr
   < agent/mkzipapp.py
 UNITS := homeport.service homeport-refresh.service homeport-refresh.timer homeport-attributes.service \
   homeport-check-in.service homeport-hostname.service
+# Of the initramfs. Not enabled here: whatever makes the initramfs does that in there.
+INITRD_UNITS := homeport-prepare.service homeport-initrd.service homeport-handover.service
+DRACUT := $(LIB)/dracut/modules.d/50homeport
 
 .PHONY: install
 install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
 	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
 	  $(LIB)/systemd/system/NetworkManager-wait-online.service.d $(LIB)/systemd/system-preset \
+	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d \
+	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d \
 	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
-	  $(MAN)/man5 $(MAN)/man8
+	  $(DRACUT) $(LIB)/dracut/dracut.conf.d/homeport $(MAN)/man5 $(MAN)/man8
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
 	$(BYTECODE) || echo "(without bytecode: this root's Python does not run here; homeport starts a little slower)"
 	ln -sfn ../lib/homeport/homeport.pyz $(ROOT)/usr/bin/homeport
 	$(PYTHON) tools/default-settings.py > build/homeport.conf
 	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf
 	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
+	install -m 644 $(INITRD_UNITS:%=systemd/%) $(LIB)/systemd/system/
+	install -m 644 systemd/initrd-wait-online-old.conf \
+	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d/50-homeport.conf
+	install -m 644 systemd/initrd-wait-online.conf \
+	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d/50-homeport.conf
+	install -m 755 $(addprefix dracut/50homeport/,module-setup.sh python-deps.py launcher.sh) $(DRACUT)/
+	install -m 644 dracut/homeport.conf $(LIB)/dracut/dracut.conf.d/homeport/homeport.conf
 	install -m 644 systemd/wait-online.conf $(LIB)/systemd/system/NetworkManager-wait-online.service.d/50-homeport.conf
 	install -m 644 systemd/80-homeport.preset $(LIB)/systemd/system-preset/80-homeport.preset
 	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf

@@ -3,9 +3,10 @@
     with PoolServer(world, pool("192.168.122.150"), registration("sys-uuid")) as server:
         server.bootstrap()          # what an operator bakes into an image: Elemental's config.yaml
         server.ask("list", "--json")
+        server.edit(1, registration("sys-uuid", edit))      # in force when it comes back
         server.stop(); server.start()
 
-Knows the server's command line; nothing of what it does.
+For whatever machine is on that LAN. Knows the server's command line; nothing of what it does.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +24,11 @@ from trees import REPOSITORY, NotPrepared, prepared
 from world import SERVER, World
 
 PROGRAM = REPOSITORY / "server"
-TOKEN = "fire-nodes-t0ken"
+SEED = REPOSITORY / "tests/data/server/seed.yaml"
+NAME = "fire-nodes"  # of its registration
+TOKEN = "a-t0ken-to-keep"
+# Its log says so.
+LISTENING, IN_FORCE = "listening at", "in force: "
 
 
 def python() -> str:
@@ -34,38 +40,31 @@ def python() -> str:
     return str(found)
 
 
-def pool(*addresses: str) -> str:
-    """The seed's pool, with these addresses."""
-    listed = "".join(f"    - {address}\n" for address in addresses)
-    return ("apiVersion: ipam.cluster.x-k8s.io/v1alpha2\nkind: InClusterIPPool\n"
-            "metadata: {name: elemental-inventory-pool, namespace: fleet-default}\n"
-            f"spec:\n  prefix: 24\n  gateway: 192.168.122.1\n  addresses:\n{listed}")
+def seed_text() -> str:
+    """The seed's pool and registration to the letter, without the token that the server's own tests give it."""
+    return SEED.read_text().replace("  token: fire-nodes\n", "")
 
 
-def registration(auth: str = "tpm") -> str:
-    """The seed's registration, for machines that say in this way who they are."""
-    tree: dict[str, Any] = {
-        "apiVersion": "elemental.cattle.io/v1beta1", "kind": "MachineRegistration",
-        "metadata": {"name": "fire-nodes", "namespace": "fleet-default"},
-        "spec": {
-            "token": TOKEN, "machineName": "test-btrfs-${System Information/UUID}",
-            "config": {
-                "elemental": {"registration": {"auth": auth}},
-                "network": {
-                    "configurator": "nmstate",
-                    "ipAddresses": {"inventory-ip": {
-                        "apiGroup": "ipam.cluster.x-k8s.io", "kind": "InClusterIPPool",
-                        "name": "elemental-inventory-pool"}},
-                    "config": {
-                        "dns-resolver": {"config": {"server": ["192.168.122.1"], "search": []}},
-                        "routes": {"config": [{
-                            "destination": "0.0.0.0/0", "next-hop-interface": "enp1s0",
-                            "next-hop-address": "192.168.122.1", "metric": 150, "table-id": 254}]},
-                        "interfaces": [{
-                            "name": "enp1s0", "type": "ethernet", "description": "Main-NIC", "state": "up",
-                            "ipv4": {"enabled": True, "dhcp": False,
-                                     "address": [{"ip": "{inventory-ip}", "prefix-length": 24}]},
-                            "ipv6": {"enabled": False}}]}}}}}  # fmt: skip
+def seed_manifests() -> list[dict[str, Any]]:
+    """The same, read."""
+    import yaml
+    return list(yaml.safe_load_all(seed_text()))
+
+
+def pool(*addresses: str, name: str = "") -> str:
+    """The seed's pool, with these addresses; with a `name`, another one of the kind."""
+    tree = seed_manifests()[0]
+    tree["spec"]["addresses"] = list(addresses)
+    tree["metadata"]["name"] = name or tree["metadata"]["name"]
+    return json.dumps(tree)
+
+
+def registration(auth: str = "tpm", edit: Callable[[dict[str, Any]], object] = lambda network: None) -> str:
+    """The seed's registration, for machines that say in this way who they are; `edit` changes its `network`."""
+    tree = seed_manifests()[1]
+    tree["spec"]["token"] = TOKEN
+    tree["spec"]["config"]["elemental"] = {"registration": {"auth": auth}}
+    edit(tree["spec"]["config"]["network"])
     return json.dumps(tree)
 
 
@@ -77,23 +76,31 @@ class PoolServer:
         self.folder = Path(tempfile.mkdtemp(prefix="pool-", dir=world.folder))
         (self.folder / "manifests").mkdir()
         for number, text in enumerate(manifests):
-            (self.folder / f"manifests/{number}.yaml").write_text(text)
-        self.log = self.folder / "log"
+            self._write(number, text)
+        self._log = self.folder / "log"
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> None:
         argv = [python(), "-I", str(PROGRAM), "serve", str(self.folder / "manifests"),
                 "--state", str(self.folder / "state"), "--listen", f"{SERVER}:443"]
-        with self.log.open("ab") as log:
+        before = self.log.count(LISTENING)
+        with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._world.namespace.argv(argv), stdin=subprocess.DEVNULL,
                                              stdout=log, stderr=log)
-        wait_until(self._answers, timeout=30, what="homeport-server to answer")
+        wait_until(lambda: self._listens(before), timeout=30, what="homeport-server to listen")
 
     def stop(self) -> None:
+        """As a power cut would, for the process."""
         if self._process:
             self._process.kill()
             self._process.wait()
             self._process = None
+
+    def edit(self, number: int, text: str) -> None:
+        """Write manifest `number` anew; it is in force then."""
+        before = self.log.count(IN_FORCE)
+        self._write(number, text)
+        wait_until(lambda: self.log.count(IN_FORCE) > before, timeout=10, what="the manifests to be in force")
 
     def bootstrap(self) -> str:
         """How to register, as the server tells everyone who has the registration's address."""
@@ -101,7 +108,13 @@ class PoolServer:
 
     @property
     def url(self) -> str:
-        return f"https://{SERVER}/elemental/registration/{TOKEN}"
+        """The registration's, with its token."""
+        (shown,) = json.loads(self.ask("show", NAME, "--json"))
+        return str(shown["url"])
+
+    @property
+    def log(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
 
     def ask(self, *arguments: str) -> str:
         """One of the server's commands; its output."""
@@ -113,15 +126,21 @@ class PoolServer:
         return done.stdout
 
     def machines(self) -> list[dict[str, Any]]:
-        found = json.loads(self.ask("list", "--json"))
-        return found if isinstance(found, list) else list(found["machines"])
+        """All that it knows, as `list --json` has them."""
+        return list(json.loads(self.ask("list", "--json"))["machines"])
 
-    def _answers(self) -> bool:
+    def addresses(self) -> dict[str, str]:
+        """Who has which address: the machine's name by the address."""
+        return {held["address"]: machine["name"] for machine in self.machines() for held in machine["addresses"]}
+
+    def _write(self, number: int, text: str) -> None:
+        (self.folder / f"manifests/{number}.yaml").write_text(text)
+
+    def _listens(self, before: int) -> bool:
         assert self._process
         if self._process.poll() is not None:
-            raise RuntimeError(f"homeport-server did not start:\n{self.log.read_text()}")
-        return subprocess.run(self._world.namespace.argv(["curl", "-sk", "-o", "/dev/null", self.url]),
-                              check=False).returncode == 0  # fmt: skip
+            raise RuntimeError(f"homeport-server did not start:\n{self.log}")
+        return self.log.count(LISTENING) > before
 
     def __enter__(self) -> PoolServer:
         self.start()

@@ -1,52 +1,28 @@
-"""A machine of Elemental's: it registers, is given an address of a pool, and keeps it as Elemental keeps things.
+"""A machine of Elemental's, from the live medium to a reset: it registers by its TPM, keeps what it is given as
+Elemental keeps things, and gives its address back.
 
-The machine has what an Elemental image has of it: /oem with config.yaml, the marker file of its mode, and an /etc
-that is empty at each boot until what /oem says is written into it. The server is homeport-server.
+The machine has what an Elemental image has (elemental.py). The server is homeport-server, with the seed's pool and
+registration.
 """
 
 from __future__ import annotations
 
+import json
+import shutil
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from container import Machine
+from elemental import LIVE_CONFIG, OEM, ask_for_reset, make_elemental, make_live, set_mode
 from namespaces import wait_until
-from poolserver import PoolServer, pool, python, registration
+from outcome import Outcome
+from poolserver import TOKEN, PoolServer, pool, python, registration
 from seed import ADDRESS, NIC, assert_on_dhcp, assert_seed, seed_document
 from swtpm import Swtpm, missing
 from trees import NotPrepared
 from world import World
-
-CONFIG = "/oem/registration/config.yaml"
-OEM = "/oem/elemental-network.yaml"
-
-# What elemental-setup-initramfs does with the files in /oem, and no more of it than they use.
-REPLAY = """\
-import glob, os, subprocess, yaml
-for old in glob.glob("/etc/NetworkManager/system-connections/*"):
-    os.unlink(old)
-for name in sorted(glob.glob("/oem/*.yaml")):
-    for stage in yaml.safe_load(open(name)).get("stages", {}).get("initramfs", ()):
-        if subprocess.run(["sh", "-c", stage.get("if", "true")]).returncode == 0:
-            for file in stage.get("files", ()):
-                with open(file["path"], "w") as out:
-                    os.chmod(file["path"], file["permissions"])
-                    out.write(file["content"])
-"""
-UNIT = """\
-[Unit]
-Description=Write what /oem says into /etc
-DefaultDependencies=no
-After=local-fs.target systemd-tmpfiles-setup.service
-Before=NetworkManager.service basic.target
-[Service]
-Type=oneshot
-ExecStart=/usr/bin/python3 /usr/local/lib/replay.py
-[Install]
-WantedBy=sysinit.target
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -59,100 +35,120 @@ def _prepared() -> None:
 
 @pytest.fixture
 def server(world: World) -> Iterator[PoolServer]:
+    """One address, for whoever says a UUID."""
     with PoolServer(world, pool("192.168.122.150"), registration("sys-uuid")) as running:
         yield running
 
 
-def make_elemental(machine: Machine, server: PoolServer) -> None:
-    machine.write(CONFIG, server.bootstrap(), 0o600)
-    machine.write("/usr/local/lib/replay.py", REPLAY)
-    machine.write("/etc/systemd/system/replay.service", UNIT)
-    wants = machine.on_disk("/etc/systemd/system/sysinit.target.wants/replay.service")
-    wants.parent.mkdir(parents=True, exist_ok=True)
-    wants.symlink_to("/etc/systemd/system/replay.service")
-    set_mode(machine, "active")
+def heard(server: PoolServer, machine: str, text: str) -> None:
+    """Wait until the server knows `text` of a machine."""
+    wait_until(lambda: text in server.ask("show", machine, "--json"), timeout=30,
+               what=f"the server to hear {text} of {machine}")  # fmt: skip
 
 
-def set_mode(machine: Machine, mode: str) -> None:
-    """What the initramfs leaves in /run for the mode that was booted."""
-    machine.write("/etc/tmpfiles.d/elemental.conf",
-                  f"d /run/elemental 0755\nf /run/elemental/{mode}_mode 0644 - - - 1\n")
-
-
-def test_from_registration_to_reset(world: World, server: PoolServer, machine: Machine) -> None:
-    """First boot, a boot without server and DHCP, recovery, active again, reset: one machine's life."""
+def test_from_the_live_medium_to_a_reset(world: World, make_machine: Callable[..., Machine]) -> None:
+    """One machine's life by TPM, with one address in the pool; at its end the address is another machine's."""
+    if why := missing():
+        pytest.skip(why)
     world.dhcp.start()
-    make_elemental(machine, server)
+    machine, other = make_machine(), make_machine()
+    # On the machines' own disks, so that the sockets are the same files inside and outside.
+    with (PoolServer(world, pool("192.168.122.150"), registration()) as server,
+          Swtpm(machine.on_disk("/var/tpm")) as chip, Swtpm(other.on_disk("/var/tpm")) as other_chip):
+        chip.plug_into(machine)
+        make_live(machine, server.bootstrap())
+        boot = machine.boot()
+        assert_on_dhcp(boot)
+        assert boot.status["mode"] == "live"
+        # What elemental-register --install does there, and a person may: the medium says how to register.
+        assert machine.exists(LIVE_CONFIG)
+        assert "192.168.122.150" in machine.run(["homeport", "fetch"], timeout=60).stdout
+        name = f"test-btrfs-{machine.firmware.uuid}"
+        assert server.addresses() == {"192.168.122.150": name}
 
-    boot = machine.boot()
-    assert_seed(machine, boot)
-    assert boot.status["source"] == "elemental https://192.168.122.2/elemental/registration"
-    assert stat.S_IMODE(machine.on_disk(OEM).stat().st_mode) == 0o600
-    (known,) = server.machines()
-    assert known["name"] == f"test-btrfs-{machine.firmware.uuid}"
-    assert "t0ken" not in machine.story() + boot.text("status") + machine.console
-    # The refresh after the boot tells what came of it.
-    wait_until(lambda: '"assigned"' in server.ask("show", known["name"], "--json"), timeout=30,
-               what="the server to hear of the outcome")  # fmt: skip
+        make_elemental(machine, server.bootstrap())
+        boot = again(machine)
+        assert_seed(machine, boot)
+        assert boot.status["source"] == "elemental https://192.168.122.2/elemental/registration"
+        assert stat.S_IMODE(machine.on_disk(OEM).stat().st_mode) == 0o600
+        identity = boot.status["identity"]
+        assert identity["kind"] == "tpm"
+        assert "ek-rsa2048-template" in machine.run(["homeport", "identify"]).stdout
+        (known,) = json.loads(server.ask("show", identity["value"], "--json"))
+        assert known["name"] == name
+        assert TOKEN not in machine.story() + boot.text("status") + machine.console
+        heard(server, name, '"rung": "assigned"')
 
-    server.stop()
-    world.dhcp.stop()
+        set_mode(machine, "recovery")
+        boot = again(machine)
+        assert_on_dhcp(boot)
+        assert machine.exists(OEM)
+
+        # Without anybody: no server, no DHCP, and a former image's keyfiles come from /oem.
+        server.stop()
+        world.dhcp.stop()
+        set_mode(machine, "passive")
+        boot = again(machine)
+        assert_seed(machine, boot)
+        assert (boot.status["exit"], boot.status["fetched"], boot.status["changed"]) == (0, False, False)
+        server.start()
+        world.dhcp.start()
+
+        # Installed anew, with the same TPM: the same machine, and the pool has no other address.
+        reinstall(machine)
+        set_mode(machine, "active")
+        assert_seed(machine, again(machine))
+        assert server.addresses() == {"192.168.122.150": name}
+
+        machine.power_off()
+        ask_for_reset(machine)
+        boot = again(machine)
+        assert_on_dhcp(boot)
+        assert boot.status["mode"] == "reset"
+        assert not machine.exists(OEM)
+        heard(server, name, '"event": "reset"')
+        assert server.addresses() == {}
+
+        other_chip.plug_into(other)
+        make_elemental(other, server.bootstrap())
+        assert_seed(other, other.boot())
+        assert server.addresses() == {"192.168.122.150": f"test-btrfs-{other.firmware.uuid}"}
+        # It has said all that it has to say before its TPM is taken away.
+        heard(server, f"test-btrfs-{other.firmware.uuid}", '"rung": "assigned"')
+
+
+def again(machine: Machine) -> Outcome:
     machine.power_off()
-    boot = machine.boot()
-    assert_seed(machine, boot)
-    assert (boot.status["exit"], boot.status["fetched"], boot.status["changed"]) == (0, False, False)
+    return machine.boot()
 
+
+def reinstall(machine: Machine) -> None:
+    """All that homeport keeps is gone, as after an installation that told no server anything."""
+    machine.power_off()
+    machine.on_disk(OEM).unlink()
+    shutil.rmtree(machine.on_disk("/var/lib/homeport"))
+    for file in machine.on_disk("/etc/NetworkManager/system-connections").glob("homeport-*"):
+        file.unlink()
+
+
+def test_a_reset_by_command_gives_the_address_back(world: World, server: PoolServer, machine: Machine) -> None:
+    """With the server there: the next machine may have it."""
     world.dhcp.start()
-    machine.power_off()
-    set_mode(machine, "recovery")
-    boot = machine.boot()
-    assert_on_dhcp(boot)
-    assert machine.exists(OEM)
-
-    machine.power_off()
-    set_mode(machine, "active")
-    assert_seed(machine, machine.boot())
-
-    machine.power_off()
-    set_mode(machine, "recovery")
-    machine.write("/oem/reset-cloud-config.yaml", "name: reset\n")
-    boot = machine.boot()
-    assert_on_dhcp(boot)
-    assert boot.status["mode"] == "reset"
-    assert not machine.exists(OEM)
-
-
-def test_a_reset_gives_the_address_back(world: World, server: PoolServer, machine: Machine) -> None:
-    """By command, with the server there: the next machine may have it."""
-    world.dhcp.start()
-    make_elemental(machine, server)
+    make_elemental(machine, server.bootstrap())
     assert_seed(machine, machine.boot())
     (known,) = server.machines()
     machine.run(["homeport", "reset", "--yes"], timeout=90)
     assert not machine.exists(OEM)
-    assert "192.168.122.150" not in server.ask("list")
+    assert server.addresses() == {}
     # It is still known: whoever registers again is the same machine.
     machine.run(["homeport", "refresh"], timeout=90)
-    assert machine.look().addresses("enp1s0") == [ADDRESS]
+    assert machine.look().addresses(NIC) == [ADDRESS]
     assert [one["name"] for one in server.machines()] == [known["name"]]
-
-
-def test_an_exhausted_pool_is_waited_for(
-    world: World, server: PoolServer, machine: Machine, falling: None
-) -> None:
-    """Pending, with the server's own reason, until an address comes free."""
-    world.dhcp.start()
-    server.ask("reserve", "52:54:00:ff:ff:ff", "inventory-ip=192.168.122.150")
-    make_elemental(machine, server)
-    machine.start()
-    wait_until(lambda: "not ready" in machine.story(), timeout=60, what="the machine to be told to wait")
-    server.ask("release", "52:54:00:ff:ff:ff", "--forget")
-    assert_seed(machine, machine.wait_online(60))
 
 
 def test_a_site_without_dhcp(world: World, server: PoolServer, machine: Machine, falling: None) -> None:
     """The image's seed gives the first address; registration follows over it, and the assignment replaces it."""
-    make_elemental(machine, server)
+    make_elemental(machine, server.bootstrap())
     machine.write("/usr/lib/homeport/seed.yaml", seed_document("192.168.122.77"))
     boot = machine.boot("homeport.deadline=3s")
     assert boot.status["rung"] == "seed"
@@ -161,21 +157,3 @@ def test_a_site_without_dhcp(world: World, server: PoolServer, machine: Machine,
     machine.wait("grep -q '\"assigned\"' /run/homeport/status.json", timeout=30)
     machine.power_off()
     assert_seed(machine, machine.boot("homeport.deadline=3s"))
-
-
-def test_by_tpm(world: World, machine: Machine) -> None:
-    """The server's challenge is opened by the machine's (software) TPM, and the TPM is what names the machine."""
-    if why := missing():
-        pytest.skip(why)
-    world.dhcp.start()
-    # On the machine's own disk, so that the socket is the same file inside and outside.
-    with PoolServer(world, pool("192.168.122.150"), registration()) as server, Swtpm(machine.on_disk("/var/tpm")):
-        make_elemental(machine, server)
-        machine.write("/etc/tmpfiles.d/tpm.conf", "L+ /dev/tpmrm0 - - - - /var/tpm/tpm\n")
-        boot = machine.boot()
-        assert_seed(machine, boot)
-        identity = boot.status["identity"]
-        assert identity["kind"] == "tpm"
-        assert server.ask("show", identity["value"])
-        shown = machine.run(["homeport", "identify"]).stdout
-        assert "ek-rsa2048-template" in shown
