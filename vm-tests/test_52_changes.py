@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from container import Machine, Nic
+from outcome import Outcome
 from seed import ADDRESS, DNS, NIC, SEED, assert_seed_keyfile, default_routes, seed_document
 from world import World
 
@@ -115,3 +116,62 @@ def test_host_name(world: World) -> None:
         assert machine.read("/etc/hostname") == "berth-7\n"
         machine.run(["homeport", "refresh"], timeout=60)
         assert not machine.look().status["changed"]
+
+
+OWN = """\
+interfaces:
+- name: enp1s0
+  type: ethernet
+  state: up
+  ipv4: {{enabled: true, address: [{{ip: 192.168.122.150, prefix-length: 24}}, {{ip: {second}, prefix-length: 24}}]}}
+  ipv6: {{enabled: true, address: [{{ip: '2001:db8::150', prefix-length: 64}}]}}
+"""
+# As keepalived and a container network would add them.
+THEIRS = ("192.168.122.99/32", "2001:db8::99/128")
+THEIR_ROUTES = ("10.42.0.0/16", "2001:db8:42::/48")
+
+
+def addresses(outcome: Outcome) -> set[str]:
+    return {*outcome.addresses(NIC), *outcome.addresses(NIC, "inet6")}
+
+
+def own(second: str) -> set[str]:
+    return {"192.168.122.150/24", f"{second}/24", "2001:db8::150/64"}
+
+
+def test_what_others_added_to_our_interface(world: World) -> None:
+    """A change is applied around it, without a moment in which it is gone; it is never kept, nor brought back."""
+    world.dhcp.start()
+    server = world.serve()
+    url = server.put(SEED, OWN.format(second="192.168.122.151"))
+    with Machine(world, "strangers") as machine:
+        boot = machine.boot(f"homeport.config={url}")
+        assert addresses(boot) == own("192.168.122.151")
+        for address in THEIRS:
+            machine.run(["ip", "address", "add", address, "dev", NIC, *(["nodad"] if ":" in address else [])])
+        machine.sh(f"ip route add {THEIR_ROUTES[0]} dev {NIC}; "
+                   f"ip route add {THEIR_ROUTES[1]} via 2001:db8::1 dev {NIC}")
+
+        mark = machine.monitor.mark()
+        server.put(SEED, OWN.format(second="192.168.122.152"))
+        machine.run(["homeport", "refresh"], timeout=60)
+        after = machine.look()
+        assert after.status["changed"] and after.status["exit"] == 0, after.status
+        assert addresses(after) == own("192.168.122.152") | {*THEIRS}
+        assert after.routes(THEIR_ROUTES[0]) and after.routes(THEIR_ROUTES[1], "inet6")
+        # IPv6 is another matter: NetworkManager takes all addresses of that family away and puts them back.
+        assert not [event for event in machine.monitor.events(since=mark, kind="ADDR") if THEIRS[0] in event.text]
+        keyfile = machine.read("/etc/NetworkManager/system-connections/homeport-enp1s0.nmconnection")
+        assert "192.168.122.152" in keyfile
+        assert not [what for what in (*THEIRS, *THEIR_ROUTES) if what.partition("/")[0] in keyfile]
+
+        # keepalived hands its address over to another host: a later change doesn't bring it back.
+        machine.run(["ip", "address", "delete", THEIRS[0], "dev", NIC])
+        server.put(SEED, OWN.format(second="192.168.122.153"))
+        machine.run(["homeport", "refresh"], timeout=60)
+        assert addresses(machine.look()) == own("192.168.122.153") | {THEIRS[1]}
+
+        machine.power_off()
+        again = machine.boot(f"homeport.config={url}")
+        assert addresses(again) == own("192.168.122.153")
+        assert not again.routes(THEIR_ROUTES[0])

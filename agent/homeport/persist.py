@@ -16,8 +16,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from homeport import fastpath
-from homeport.core.keyfile import Keyfile, add_dns, own_profiles
+from homeport.core.keyfile import Keyfile, add_dns, own_profiles, parse
 from homeport.core.plan import Plan
+from homeport.core.strangers import without
 from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
@@ -75,7 +76,7 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
         ours=machine.store.read_manifest().uuids, loopback=plan.needs_loopback)
     by_name = profiles.by_name(chosen)
     made = own_profiles(
-        {name: read_profile(profile) for name, profile in by_name.items()},
+        {name: read_profile(profile, plan) for name, profile in by_name.items()},
         uuids={name: profile.uuid for name, profile in by_name.items()},
         nics=machine.facts.nics, tags={"revision": plan.assignment.revision}, waits=plan.waits)
     made, homeless = add_dns(made, **plan.dns)
@@ -84,9 +85,12 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
     return {name: (by_name[name].uuid, keyfile) for name, keyfile in made.items()}
 
 
-def read_profile(profile: Profile) -> str:
+def read_profile(profile: Profile, plan: Plan) -> str:
+    """NetworkManager's text, without what others added to the interface: it is in force, but not ours to keep."""
     with open(profile.filename, encoding="utf-8") as file:
-        return file.read()
+        text = file.read()
+    added = plan.strangers.get(profile.interface_name)
+    return without(parse(text), added).render() if added else text
 
 
 def owned(machine: Machine, interface: str, keyfile: Keyfile, uuid: str) -> OwnedFile:

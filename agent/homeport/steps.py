@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from homeport import sources
-from homeport.core import document, former, identity
+from homeport.core import document, former, identity, strangers
 from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
 from homeport.core.document import Assignment
@@ -196,7 +196,8 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
             changes=tuple(differences(desired, current, thorough=True)),
             foreign=ownership.foreign, override=ownership.override,
-            retired=frozenset(former.names(desired) - former.names(resolved.config)))
+            retired=frozenset(former.names(desired) - former.names(resolved.config)),
+            strangers=strangers.find(shown, desired, before, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
         machine.report.plan = plan.lines()

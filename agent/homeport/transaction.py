@@ -17,6 +17,7 @@ from typing import Any
 
 from homeport.core.compare import differences
 from homeport.core.plan import Plan
+from homeport.core.strangers import handed_along
 from homeport.errors import ApplyError, HomeportError
 from homeport.host import nmstatectl
 from homeport.host.files import remove
@@ -89,8 +90,8 @@ class Transaction:
                      checkpoint_seconds=int(settings.apply_timeout + WINDOW + settings.proof_timeout))
             return
         nmstatectl.apply(
-            self.plan.desired, timeout=settings.apply_timeout, override=self.plan.override,
-            checkpoint_seconds=int(WINDOW + settings.proof_timeout))
+            handed_along(self.plan.desired, self.plan.strangers), timeout=settings.apply_timeout,
+            override=self.plan.override, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
         self.machine.manager.set_global_dns({} if self.plan.has_dns else _variants(self.before.global_dns))
 
     def settle(self) -> Mapping[str, Any]:

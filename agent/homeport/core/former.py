@@ -28,10 +28,10 @@ def removing(desired: State, former: State) -> dict[str, Any]:
 
 def removing_rules(desired: State, former: State) -> dict[str, Any]:
     """`desired`, with those rules of the former desired state to be absent that are not in it."""
-    rules = list(_entries(desired, "route-rules"))
+    rules = list(entries_of(desired, "route-rules"))
     kept = {_rule(rule) for rule in rules}
     gone = [{**{key: rule[key] for key in _OF_A_RULE if rule.get(key) is not None}, "state": "absent"}
-            for rule in _entries(former, "route-rules") if rule.get("state") is None and _rule(rule) not in kept]
+            for rule in entries_of(former, "route-rules") if rule.get("state") is None and _rule(rule) not in kept]
     if not gone:
         return dict(desired)
     return {**desired, "route-rules": {**(desired.get("route-rules") or {}), "config": [*gone, *rules]}}
@@ -42,12 +42,12 @@ def removing_blackholes(desired: State, former: State) -> dict[str, Any]:
 
     The other routes go with their interface (`host/nmstatectl.py` replaces those of each).
     """
-    routes = list(_entries(desired, "routes"))
-    kept = {(_route(route), route.get("route-type")) for route in routes}
+    routes = list(entries_of(desired, "routes"))
+    kept = {(route_key(route), route.get("route-type")) for route in routes}
     gone = [{"state": "absent", "destination": route.get("destination"), "route-type": route.get("route-type"),
              **({"table-id": route["table-id"]} if "table-id" in route else {})}
-            for route in _entries(former, "routes") if route.get("route-type") and route.get("state") is None
-            and not route.get("next-hop-interface") and (_route(route), route.get("route-type")) not in kept]
+            for route in entries_of(former, "routes") if route.get("route-type") and route.get("state") is None
+            and not route.get("next-hop-interface") and (route_key(route), route.get("route-type")) not in kept]
     if not gone:
         return dict(desired)
     return {**desired, "routes": {**(desired.get("routes") or {}), "config": [*gone, *routes]}}
@@ -67,13 +67,13 @@ def removing_interfaces(desired: State, former: State) -> dict[str, Any]:
         return dict(desired)
     freed = {port.name for entry in made.values() for port in entry.ports}
     entries = [{**entry, "controller": ""} if entry.get("name") in freed and "controller" not in entry
-               and not _is_port(str(entry.get("name")), desired) else entry for entry in _interfaces(desired)]
+               and not _is_port(str(entry.get("name")), desired) else entry for entry in interfaces_of(desired)]
     gone = [{"name": name, "type": entry.type, "state": "down"} for name, entry in made.items()]
     return {**desired, "interfaces": [*entries, *gone]}
 
 
 def names(state: State) -> set[str]:
-    return {str(entry.get("name")) for entry in _interfaces(state)}
+    return {str(entry.get("name")) for entry in interfaces_of(state)}
 
 
 def _is_port(name: str, state: State) -> bool:
@@ -87,13 +87,14 @@ def keeping_ip(desired: State, shown: State, interfaces: Collection[str]) -> dic
     editing the active one. Ports keep nothing: they have no addresses. A route without an interface brings the
     loopback into it, which must keep its own.
     """
-    current = {str(entry.get("name")): entry for entry in _interfaces(shown)}
-    if any(not route.get("next-hop-interface") for route in _entries(desired, "routes")) and "lo" not in names(desired):
+    current = {str(entry.get("name")): entry for entry in interfaces_of(shown)}
+    of_none = any(not route.get("next-hop-interface") for route in entries_of(desired, "routes"))
+    if of_none and "lo" not in names(desired):
         lo = {"name": "lo", "type": "loopback", "state": "up", **_ip_settings(current.get("lo", {}))}
-        desired = {**desired, "interfaces": [*_interfaces(desired), lo]}
+        desired = {**desired, "interfaces": [*interfaces_of(desired), lo]}
     entries = [{**_ip_settings(current.get(name, {})), **entry}
                if (name := str(entry.get("name"))) in interfaces and not _is_port(name, desired) else entry
-               for entry in _interfaces(desired)]
+               for entry in interfaces_of(desired)]
     return {**desired, "interfaces": entries} if entries else dict(desired)
 
 
@@ -108,7 +109,7 @@ def _ip_settings(shown: State) -> dict[str, Any]:
         section = shown.get(family)
         if isinstance(section, Mapping):
             static = [{key: item[key] for key in ("ip", "prefix-length") if key in item}
-                      for item in _addresses(shown, family)
+                      for item in addresses_of(shown, family)
                       if not (item.get("valid-life-time") or item.get("valid-left"))
                       and not str(item.get("ip")).startswith("fe80:")]
             kept = {key: section[key] for key in _METHOD if key in section}
@@ -121,16 +122,16 @@ def without_strangers(shown: State, desired: State, former: State) -> dict[str, 
 
     On an interface that was not, everything counts: there our configuration takes the place of another.
     """
-    ours = {str(entry.get("name")): entry for entry in _interfaces(former)}
-    wanted = {str(entry.get("name")): entry for entry in _interfaces(desired)}
+    ours = {str(entry.get("name")): entry for entry in interfaces_of(former)}
+    wanted = {str(entry.get("name")): entry for entry in interfaces_of(desired)}
     interfaces = [_interface(entry, ours[name], wanted.get(name, {}))
-                  if (name := str(entry.get("name"))) in ours else entry for entry in _interfaces(shown)]
+                  if (name := str(entry.get("name"))) in ours else entry for entry in interfaces_of(shown)]
     result: dict[str, Any] = {**shown, "interfaces": interfaces}
     routes = shown.get("routes")
     if isinstance(routes, Mapping):
-        known = {_route(route) for state in (desired, former) for route in _entries(state, "routes")}
+        known = {route_key(route) for state in (desired, former) for route in entries_of(state, "routes")}
         result["routes"] = {key: [route for route in value if str(route.get("next-hop-interface")) not in ours
-                                  or _route(route) in known] if isinstance(value, list) else value
+                                  or route_key(route) in known] if isinstance(value, list) else value
                             for key, value in routes.items()}
     return result
 
@@ -140,7 +141,7 @@ def _interface(shown: State, former: State, desired: State) -> State:
     for family in ("ipv4", "ipv6"):
         section = shown.get(family)
         if isinstance(section, Mapping) and isinstance(section.get("address"), list):
-            ours = {plain_ip(item.get("ip")) for state in (former, desired) for item in _addresses(state, family)}
+            ours = {plain_ip(item.get("ip")) for state in (former, desired) for item in addresses_of(state, family)}
             # What expires came by DHCP or advertisement, and is judged elsewhere.
             kept = [item for item in section["address"]
                     if plain_ip(item.get("ip")) in ours or item.get("valid-life-time") or item.get("valid-left")]
@@ -148,24 +149,24 @@ def _interface(shown: State, former: State, desired: State) -> State:
     return entry
 
 
-def _addresses(state: State, family: str) -> Iterator[State]:
+def addresses_of(state: State, family: str) -> Iterator[State]:
     section = state.get(family)
     addresses = section.get("address") if isinstance(section, Mapping) else None
     yield from (item for item in addresses or () if isinstance(item, Mapping))
 
 
-def _interfaces(state: State) -> list[State]:
+def interfaces_of(state: State) -> list[State]:
     interfaces = state.get("interfaces")
     return [entry for entry in interfaces if isinstance(entry, Mapping)] if isinstance(interfaces, list) else []
 
 
-def _entries(state: State, section: str) -> Iterator[State]:
+def entries_of(state: State, section: str) -> Iterator[State]:
     found = state.get(section)
     config = found.get("config") if isinstance(found, Mapping) else None
     yield from (entry for entry in config if isinstance(entry, Mapping)) if isinstance(config, list) else ()
 
 
-def _route(route: State) -> tuple[str, str, int]:
+def route_key(route: State) -> tuple[str, str, int]:
     """What makes it the same route but for its gateway and metric, which a document may have changed."""
     return (plain_network(route.get("destination") or ""), str(route.get("next-hop-interface")),
             read_number(route.get("table-id")) or MAIN_TABLE)

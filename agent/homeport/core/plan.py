@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from homeport.core.complaint import Complaint
 from homeport.core.document import Assignment
 from homeport.core.facts import Nic
+from homeport.core.strangers import Added
 
 if TYPE_CHECKING:
     from homeport.core.keyfile import Keyfile
@@ -24,7 +25,8 @@ class Plan:
     somebody who will want it back: nmstate must then make new profiles instead of editing theirs.
     `retired` are interfaces that the former assignment made and this one does not have. `keyfiles` are what
     NetworkManager is given, by name, where the assignment is keyfiles; then `desired` only says what they bring
-    about, and `names` has their interfaces.
+    about, and `names` has their interfaces. `strangers` is what others added to interfaces of ours: a change is
+    applied with it, and nothing else of it is ours.
     """
 
     assignment: Assignment
@@ -37,6 +39,7 @@ class Plan:
     retired: frozenset[str] = frozenset()
     persisted: bool = False
     keyfiles: Mapping[str, Keyfile] = field(default_factory=dict)
+    strangers: Mapping[str, Added] = field(default_factory=dict)
 
     @property
     def in_force(self) -> bool:
