@@ -1,8 +1,8 @@
 """The disk of a virtual machine: an ext4 file system in a file, written to from outside while the machine is off.
 
-    base = base_disk(root_tree, key)                 # made once for a tree, then kept
+    make_disk(tree, base)                            # once for a tree
     disk = Disk(base, folder / "disk.img")           # a machine's own
-    with disk.mounted() as root: (root / "etc/x").write_text("…")
+    (disk.mount() / "etc/x").write_text("…"); disk.unmount()
     disk.keep_as(path), disk.put_back(path)
 
 A raw file and not a qcow2 overlay: a sparse copy costs a fraction of a second, and what is on it can be mounted here.
@@ -11,8 +11,6 @@ A raw file and not a qcow2 overlay: a sparse copy costs a fraction of a second, 
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from namespaces import make_mounts_private
@@ -49,33 +47,40 @@ class Disk:
 
     def __init__(self, base: Path, image: Path) -> None:
         self.image = image
-        self._copy(base, image)
+        self._folder = image.with_suffix(".mounted")
+        self._mounted = False
+        _copy(base, image)
 
-    @contextmanager
-    def mounted(self) -> Iterator[Path]:
-        """Its root folder; the machine must be off."""
-        make_mounts_private()
-        folder = self.image.with_suffix(".mounted")
-        folder.mkdir(exist_ok=True)
-        # noatime, and no barrier: whoever reads a disk does not change it, and nobody cuts our power.
-        _run("mount", "-o", "loop,noatime,nobarrier", str(self.image), str(folder))
-        try:
-            yield folder
-        finally:
-            _run("umount", str(folder))
+    def mount(self) -> Path:
+        """Its root folder, as long as the machine is off; `unmount` before it is switched on."""
+        if not self._mounted:
+            make_mounts_private()
+            self._folder.mkdir(exist_ok=True)
+            # noatime, and no barriers: whoever reads a disk does not change it, and nobody cuts our own power.
+            _run("mount", "-o", "loop,noatime,nobarrier", str(self.image), str(self._folder))
+            self._mounted = True
+        return self._folder
+
+    def unmount(self) -> None:
+        """All that was written is in the file."""
+        if self._mounted:
+            _run("umount", str(self._folder))
+            self._mounted = False
 
     def keep_as(self, path: Path) -> Path:
         """A copy of it as it is now."""
-        self._copy(self.image, path)
+        self.unmount()
+        _copy(self.image, path)
         return path
 
     def put_back(self, path: Path) -> None:
         """It is again as it was at `keep_as`."""
-        self._copy(path, self.image)
+        self.unmount()
+        _copy(path, self.image)
 
-    @staticmethod
-    def _copy(source: Path, target: Path) -> None:
-        _run("cp", "--sparse=always", "--reflink=auto", str(source), str(target))
+
+def _copy(source: Path, target: Path) -> None:
+    _run("cp", "--sparse=always", "--reflink=auto", str(source), str(target))
 
 
 def _run(*argv: str) -> None:

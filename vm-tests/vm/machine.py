@@ -17,20 +17,17 @@ A NIC is called enp<N>s0 and sits in slot N, from 1 to 4; its MAC is permanent.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import shlex
 import shutil
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Protocol
 
-from container import BootFailed, Nic, mac_of
+from container import BootFailed, Nic
 from firmware import Firmware, firmware_of
 from namespaces import wait_until
 from outcome import Completed, Outcome, ProgramFailed
@@ -38,52 +35,21 @@ from swtpm import Swtpm
 from trees import work_folder
 from world import World
 
-from . import cpio, qemu, slots
+from . import furnish, qemu, slots
+from .cables import Cables, slot_of
 from .disk import Disk, make_disk
+from .furnish import Bootable
+from .hardware import Hardware
 from .journal import entries, read_journal, story_of
 from .talk import Agent, AgentGone, Console, connect_terminal
 from .wire import Capture
 
-GUEST = Path(__file__).parent / "guest"
 DEADLINE = 420.0  # seconds for a boot without KVM, on a busy machine; 60 is usual
-# What the agent in the initramfs needs and dracut may have left out.
-_PROGRAMS = ("base64", "stty", "timeout", "tail")
-# Nothing that a boot to network-online needs, and each costs a second or more without KVM.
-_MASKED = (
-    "apt-daily.timer", "apt-daily-upgrade.timer", "dpkg-db-backup.timer", "e2scrub_all.timer", "e2scrub_reap.service",
-    "fstrim.timer", "systemd-tpm2-setup.service", "systemd-tpm2-setup-early.service", "systemd-pcrmachine.service",
-    "systemd-pcrphase.service", "systemd-pcrphase-sysinit.service", "systemd-pcrphase-initrd.service",
-    "systemd-hwdb-update.service", "ldconfig.service", "systemd-update-utmp.service", "systemd-timesyncd.service",
-    "modprobe@drm.service", "modprobe@efi_pstore.service", "systemd-networkd.socket", "getty.target",
-    "systemd-udev-settle.service",
-)  # fmt: skip
 # lsm=: the BPF one costs 5 s to set up. The rest: quiet consoles, no mitigations, off instead of a shell.
 _ARGUMENTS = (
     "root=LABEL=root", "rw", "console=ttyS0", "quiet", "loglevel=4", "systemd.show_status=0", "panic=-1",
     "lsm=landlock", "mitigations=off", "fsck.mode=skip", "rd.shell=0", "systemd.log_color=0",
 )  # fmt: skip
-
-
-class Bootable(Protocol):
-    """What a machine is made of: image.Image is one."""
-
-    @property
-    def kernel(self) -> Path: ...
-    @property
-    def initramfs(self) -> Path: ...
-    @property
-    def root(self) -> Path: ...
-
-
-@dataclass(frozen=True)
-class Hardware:
-    """What is plugged in besides disk and NICs: files as drives, by serial; SMBIOS type 11 strings; fw_cfg files."""
-
-    drives: Mapping[str, Path] = field(default_factory=dict)
-    strings: Sequence[str] = ()
-    fw_cfg: Mapping[str, str] = field(default_factory=dict)
-    clock: str = "utc"  # or a date: what the battery-backed clock says at power-on
-    extra: Sequence[str] = ()  # QEMU's own words
 
 
 class Vm:
@@ -101,6 +67,7 @@ class Vm:
         self.journal_folder = self.folder / "journal"
         self.disk = Disk(base_disk(image), self.folder / "disk.img")
         self.tpm = Swtpm(self.folder / "tpm") if tpm else None
+        self.cables = Cables(world, name)
         self.boots, self.keep = 0, False
         self.seconds: list[float] = []  # of each boot, from power-on to its sign
         self.arguments: tuple[str, ...] = ()
@@ -108,26 +75,8 @@ class Vm:
         self._agent: Agent | None = None
         self.monitor: qemu.Monitor  # of this boot
         self._slot: slots.Slot | None = None
-        self._taps: list[str] = []
-        self._wires: dict[str, Capture] = {}
         self._console = Console(Path("/dev/null"))
-        self._furnish()
-
-    def _furnish(self) -> None:
-        """The test bench's own units, and what makes this machine itself, on its disk."""
-        with self.disk.mounted() as root:
-            for layer in ("both", "root"):
-                _run("cp", "-a", "--no-preserve=ownership", f"{GUEST / layer}/.", str(root))
-            for unit in _MASKED:
-                link = root / "etc/systemd/system" / unit
-                link.unlink(missing_ok=True)
-                link.symlink_to("/dev/null")
-            generators = root / "etc/systemd/system-generators"
-            generators.mkdir(exist_ok=True)
-            (generators / "systemd-getty-generator").symlink_to("/dev/null")
-            (root / "var/log/journal").mkdir(exist_ok=True)
-            (root / "etc/machine-id").write_text(hashlib.sha256(self.name.encode()).hexdigest()[:32] + "\n")
-            (root / "etc/hostname").write_text(self.name + "\n")
+        furnish.root(self.disk.mount(), name)
 
     # Booting and switching off
 
@@ -140,20 +89,20 @@ class Vm:
         """Switch on; do not wait for anything."""
         assert not self.running, f"{self.name} is running already"
         self._release()
+        self.disk.unmount()
         self._slot = slots.take()
         self.boots += 1
         self.arguments = arguments
         self._started = time.monotonic()
         if self.tpm:
             self.tpm.start_for_qemu()
-        kernel_line = [*_ARGUMENTS, *arguments]
+        initramfs = self.folder / "initramfs"
+        initramfs.write_bytes(furnish.initramfs(self.image, self.initrd_files))
         argv = qemu.command_line(
-            kernel=self.image.kernel, initramfs=self._initramfs(), arguments=kernel_line, folder=self.folder,
+            kernel=self.image.kernel, initramfs=initramfs, arguments=[*_ARGUMENTS, *arguments], folder=self.folder,
             kvm=qemu.probe_kvm(self.image.kernel), memory=self.memory, clock=self.hardware.clock)
-        argv += qemu.drive("root", self.disk.image)
-        for name, image in self.hardware.drives.items():
-            argv += qemu.drive(name, image)
-        argv += [*self._firmware(), *self._plug(), *self.hardware.extra]
+        argv += [*qemu.drive("root", self.disk.image), *self.hardware.words(self.firmware, self.folder),
+                 *(qemu.tpm(self.tpm.control) if self.tpm else []), *self.cables.plug(self.nics)]  # fmt: skip
         self._console = Console(self.folder / f"console-{self.boots}.log")
         log = (self.folder / "qemu.log").open("wb")
         # pdeathsig: nothing of a machine outlives the tests, however they end.
@@ -176,55 +125,13 @@ class Vm:
     def _socket_there(self) -> bool:
         return (self.folder / "qmp").exists() and (self.folder / "console.log").exists()
 
-    def _initramfs(self) -> Path:
-        """The image's, and what the test bench adds to it."""
-        path = self.folder / "initramfs"
-        programs = {f"usr/bin/{name}": self.image.root / "usr/bin" / name for name in _PROGRAMS}
-        added = cpio.archive([GUEST / "both", GUEST / "initrd"], self.initrd_files, programs)
-        path.write_bytes(cpio.joined(self.image.initramfs.read_bytes(), added))
-        return path
-
-    def _firmware(self) -> list[str]:
-        uuid = f",uuid={self.firmware.uuid}" if self.firmware.uuid else ""
-        words = ["-smbios", "type=1,manufacturer=Test bench,product=Machine,"
-                 f"serial={qemu.escaped(self.firmware.serial)}{uuid}"]  # fmt: skip
-        for text in self.hardware.strings:
-            words += ["-smbios", f"type=11,value={qemu.escaped(text)}"]
-        for number, (name, text) in enumerate(self.hardware.fw_cfg.items()):
-            file = self.folder / f"fw_cfg-{number}"
-            file.write_text(text)
-            words += ["-fw_cfg", f"name={name},file={file}"]
-        if self.tpm:
-            words += ["-chardev", f"socket,id=tpm,path={self.tpm.control}", "-tpmdev", "emulator,id=tpm0,chardev=tpm",
-                      "-device", "tpm-tis,tpmdev=tpm0"]  # fmt: skip
-        return words
-
-    def _plug(self) -> list[str]:
-        words: list[str] = []
-        for nic in self.nics:
-            number = slot_of(nic.name)
-            words += qemu.nic(number, number, self._tap(nic), self.mac(nic))
-        return words
-
-    def _tap(self, nic: Nic) -> str:
-        """A tap in the world's namespace, on the NIC's LAN, watched from the start."""
-        lan = nic.lan or self.world.lan
-        tap = f"t{os.getpid() % 100000}x{len(self._taps) + self.boots * 8}"[:15]
-        lan.namespace.ip("tuntap", "add", "dev", tap, "mode", "tap")
-        lan.namespace.ip("link", "set", tap, "master", lan.bridge, "up")
-        self._taps.append(tap)
-        self._wires[nic.name] = Capture(lan.namespace, tap)
-        return tap
-
-    def mac(self, nic: Nic | str) -> str:
-        """The MAC of a NIC, by its name: the same in every boot."""
-        if isinstance(nic, str):
-            nic = next((each for each in self.nics if each.name == nic), Nic(nic))
-        return nic.mac or mac_of(self.name, nic.name)
+    def mac(self, nic: str) -> str:
+        """The permanent MAC of a NIC, by its name: the same in every boot."""
+        return self.cables.mac(next((each for each in self.nics if each.name == nic), Nic(nic)))
 
     def wire(self, nic: str) -> Capture:
         """What went over the cable of a NIC in this boot, or in the last one."""
-        return self._wires[nic]
+        return self.cables.wires[nic]
 
     def wait_online(self, deadline: float = DEADLINE) -> Outcome:
         """Wait for the check unit's sign; BootFailed if the boot ends in any other way."""
@@ -285,11 +192,7 @@ class Vm:
             self._agent = None
         if self.tpm:
             self.tpm.stop()
-        for wire in self._wires.values():
-            wire.stop()
-        for tap in self._taps:
-            self.world.namespace.ip("link", "delete", tap, check=False)
-        self._taps = []
+        self.cables.remove()
         for name in ("qmp", "agent", "console", "console.log"):
             (self.folder / name).unlink(missing_ok=True)
         if self._slot:
@@ -301,11 +204,7 @@ class Vm:
     def add_nic(self, nic: Nic) -> None:
         """Plug a NIC into the running machine."""
         self.nics = (*self.nics, nic)
-        number = slot_of(nic.name)
-        tap = self._tap(nic)
-        self.monitor.ask("netdev_add", type="tap", id=f"net{number}", ifname=tap, script="no", downscript="no")
-        device = dict(pair.split("=", 1) for pair in qemu.nic_device(number, number, self.mac(nic)).split(",")[1:])
-        self.monitor.ask("device_add", driver="virtio-net-pci", **device)
+        self.cables.plug_in(nic, self.monitor)
 
     def set_cable(self, nic: str, *, plugged: bool) -> None:
         """Pull the cable of a NIC, or plug it in again."""
@@ -357,6 +256,11 @@ class Vm:
 
     # Its disk
 
+    def on_disk(self, path: str) -> Path:
+        """Where a file of the machine is seen from here; the machine is off."""
+        assert not self.running, f"{self.name} is running"
+        return self.disk.mount() / path.lstrip("/")
+
     def read(self, path: str) -> str:
         """A file's text, of the machine as it runs or of its disk; FileNotFoundError if there is none."""
         if self.running:
@@ -364,8 +268,7 @@ class Vm:
             if done.status != 0:
                 raise FileNotFoundError(path)
             return done.stdout
-        with self.disk.mounted() as root:
-            return (root / path.lstrip("/")).read_text(errors="replace")
+        return self.on_disk(path).read_text(errors="replace")
 
     def exists(self, path: str) -> bool:
         try:
@@ -376,12 +279,10 @@ class Vm:
 
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         """Write a file on the disk of a machine that is off, folders included."""
-        assert not self.running, f"{self.name} is running"
-        with self.disk.mounted() as root:
-            file = root / path.lstrip("/")
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.write_text(text)
-            file.chmod(mode)
+        file = self.on_disk(path)
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+        file.chmod(mode)
 
     def write_in_initrd(self, path: str, text: str, mode: int = 0o644) -> None:
         """A file over the image's, from the next boot on."""
@@ -399,12 +300,10 @@ class Vm:
             self.sh("journalctl --sync", check=False)
             done = self.sh(f"journalctl -o json {entries(units, boot, priority, all_boots)}", check=False)
             return read_journal(done.stdout)
-        with self.disk.mounted() as root:
-            done_here = subprocess.run(
-                ["sh", "-c", f"journalctl --directory={root}/var/log/journal -o json "
-                 f"{entries(units, boot, priority, all_boots)}"],
-                capture_output=True, text=True, check=False)  # fmt: skip
-        return read_journal(done_here.stdout)
+        words = entries(units, boot, priority, all_boots)
+        script = f"journalctl --directory={self.on_disk('/var/log/journal')} -o json {words}"
+        here = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=False)
+        return read_journal(here.stdout)
 
     def story(self, *, all_boots: bool = False) -> str:
         """Our units' journal, to read."""
@@ -414,9 +313,10 @@ class Vm:
         """Switch off without ceremony and forget the disk (unless `keep`: then its journal is copied out, too)."""
         self.power_cut()
         if self.keep:
-            with suppress(RuntimeError), self.disk.mounted() as root:
-                shutil.copytree(root / "var/log/journal", self.journal_folder, dirs_exist_ok=True)
-        else:
+            with suppress(RuntimeError, OSError):
+                shutil.copytree(self.on_disk("/var/log/journal"), self.journal_folder, dirs_exist_ok=True)
+        self.disk.unmount()
+        if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self) -> Vm:
@@ -425,13 +325,6 @@ class Vm:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self.close()
-
-
-def slot_of(nic: str) -> int:
-    """enp2s0 is in slot 2."""
-    number = nic.removeprefix("enp").removesuffix("s0")
-    assert number.isdigit() and 1 <= int(number) <= qemu.PORTS, f"a NIC of a VM is called enp1s0 to enp4s0, not {nic}"
-    return int(number)
 
 
 def base_disk(image: Bootable) -> Path:
@@ -447,9 +340,3 @@ def _unpack(text: str, folder: Path) -> None:
     for part in ("\n" + text).split("\n==> ")[1:]:
         name, _, body = part.partition(" <==\n")
         (folder / name).write_text(body)
-
-
-def _run(*argv: str) -> None:
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(argv)}: {done.stderr.strip()}")

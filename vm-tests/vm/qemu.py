@@ -97,6 +97,12 @@ def drive(name: str, image: Path, *, read_only: bool = False) -> list[str]:
             "-device", f"virtio-blk-pci,drive={name},serial={name}"]  # fmt: skip
 
 
+def tpm(control: Path) -> list[str]:
+    """A TPM 2.0 behind swtpm's control socket."""
+    return ["-chardev", f"socket,id=tpm,path={control}", "-tpmdev", "emulator,id=tpm0,chardev=tpm",
+            "-device", "tpm-tis,tpmdev=tpm0"]  # fmt: skip
+
+
 def nic(number: int, port: int, tap: str, mac: str) -> list[str]:
     return ["-netdev", f"tap,id=net{number},ifname={tap},script=no,downscript=no",
             "-device", nic_device(number, port, mac)]  # fmt: skip
