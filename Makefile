@@ -61,7 +61,7 @@ bench: setup ## the figures of the README's table, as a table and as build/bench
 ##@ To see it
 
 .PHONY: demo
-demo: setup ## a machine boots with the seed documents, again without its server, then in recovery
+demo: setup ## a machine registers by TPM for an address of a pool; boots without server, in recovery, in a reset
 	@$(WITH) "$$VENV/bin/python" vm-tests/demo.py
 
 ##@ To use it
