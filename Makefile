@@ -77,8 +77,8 @@ LIB := $(ROOT)/usr/lib
 MAN := $(ROOT)/usr/share/man
 # The installed zipapp gets bytecode of that root's own Python, where that can be run; the sources stay beside it, for
 # the day when the root gets another Python.
-BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I - --add-bytecode /usr/lib/homeport/homeport.pyz \
-  < agent/mkzipapp.py
+BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I /usr/share/homeport/mkzipapp.py \
+  --add-bytecode /usr/lib/homeport/homeport.pyz
 UNITS := homeport.service homeport-refresh.service homeport-refresh.timer homeport-attributes.service \
   homeport-check-in.service homeport-hostname.service
 # Of the initramfs. Not enabled here: whatever makes the initramfs does that in there.
@@ -86,26 +86,26 @@ INITRD_UNITS := homeport-prepare.service homeport-initrd.service homeport-handov
 DRACUT := $(LIB)/dracut/modules.d/50homeport
 
 .PHONY: install
-install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
-	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d \
-	  $(LIB)/systemd/system/NetworkManager-wait-online.service.d $(LIB)/systemd/system-preset \
-	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d \
-	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d \
-	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
-	  $(DRACUT) $(LIB)/dracut/dracut.conf.d/homeport $(MAN)/man5 $(MAN)/man8
-	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
+install: install-agent install-dracut ## [DESTDIR=/some/root] a root tree whose next boot is homeport's
 	$(BYTECODE) || echo "(without bytecode: this root's Python does not run here; homeport starts a little slower)"
+	systemctl --root="$(or $(DESTDIR),/)" preset $(UNITS)
+ifeq ($(DESTDIR),)
+	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+endif
+
+# Each of the next ones is what a package holds (packaging/packages.toml): files, and nothing that depends on the root.
+.PHONY: install-agent
+install-agent: zipapp ## [DESTDIR=] of these, the files of the agent; nothing is enabled
+	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d $(ROOT)/usr/share/homeport \
+	  $(LIB)/systemd/system/NetworkManager-wait-online.service.d $(LIB)/systemd/system-preset \
+	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
+	  $(MAN)/man5 $(MAN)/man8
+	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
+	install -m 755 agent/mkzipapp.py $(ROOT)/usr/share/homeport/
 	ln -sfn ../lib/homeport/homeport.pyz $(ROOT)/usr/bin/homeport
 	$(PYTHON) tools/default-settings.py > build/homeport.conf
 	install -m 644 build/homeport.conf $(LIB)/homeport/homeport.conf
 	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
-	install -m 644 $(INITRD_UNITS:%=systemd/%) $(LIB)/systemd/system/
-	install -m 644 systemd/initrd-wait-online-old.conf \
-	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d/50-homeport.conf
-	install -m 644 systemd/initrd-wait-online.conf \
-	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d/50-homeport.conf
-	install -m 755 $(addprefix dracut/50homeport/,module-setup.sh python-deps.py launcher.sh) $(DRACUT)/
-	install -m 644 dracut/homeport.conf $(LIB)/dracut/dracut.conf.d/homeport/homeport.conf
 	install -m 644 systemd/wait-online.conf $(LIB)/systemd/system/NetworkManager-wait-online.service.d/50-homeport.conf
 	install -m 644 systemd/80-homeport.preset $(LIB)/systemd/system-preset/80-homeport.preset
 	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf
@@ -114,10 +114,19 @@ install: zipapp ## [DESTDIR=/some/root] a root tree whose next boot is homeport'
 	install -d -m 700 $(ROOT)/var/lib/homeport
 	install -m 644 docs/homeport.conf.5 $(MAN)/man5/
 	install -m 644 docs/homeport.8 docs/homeport.service.8 $(MAN)/man8/
-	systemctl --root="$(or $(DESTDIR),/)" preset $(UNITS)
-ifeq ($(DESTDIR),)
-	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
-endif
+
+.PHONY: install-dracut
+install-dracut: ## [DESTDIR=] of these, the files for an initramfs; no initramfs changes by it
+	umask 022 && mkdir -p $(DRACUT) $(LIB)/dracut/dracut.conf.d/homeport \
+	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d \
+	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d
+	install -m 644 $(INITRD_UNITS:%=systemd/%) $(LIB)/systemd/system/
+	install -m 644 systemd/initrd-wait-online-old.conf \
+	  $(LIB)/systemd/system/nm-wait-online-initrd.service.d/50-homeport.conf
+	install -m 644 systemd/initrd-wait-online.conf \
+	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d/50-homeport.conf
+	install -m 755 $(addprefix dracut/50homeport/,module-setup.sh python-deps.py launcher.sh) $(DRACUT)/
+	install -m 644 dracut/homeport.conf $(LIB)/dracut/dracut.conf.d/homeport/homeport.conf
 
 ##@ To tidy up
 

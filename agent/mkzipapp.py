@@ -6,7 +6,8 @@
 
 Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two
 archives of the same files differ: order, dates, modes, the packer's zlib; `python3 -m zipapp` fixes none
-of these. Refuses to know what the agent does. It stays outside the package, so that it never ships.
+of these. Refuses to know what the agent does, and is no part of it: it is installed beside the zipapp, in
+/usr/share/homeport, for the day when the machine gets another Python.
 """
 
 from __future__ import annotations
