@@ -32,7 +32,7 @@ homeport_drives=(
 check() {
     require_binaries "${homeport_needs[@]}" || return 1
     # The Python of another root's initramfs can only be asked in that root.
-    if [[ ${dracutsysrootdir%/} ]]; then
+    if [[ ${dracutsysrootdir-} && $dracutsysrootdir != / ]]; then
         derror "homeport: dracut --sysroot is not possible with it; run dracut in that root"
         return 1
     fi
@@ -66,13 +66,19 @@ homeport_python() {
     fi
     while read -r what from to; do
         case $what in
-            lib) inst "$from" "$to" ;;
+            lib) homeport_library "$from" "$to" ;;
             file) inst "$from" ;;
             say) dwarn "$from $to" ;;
         esac
     done <<< "$found"
     inst /usr/bin/python3
     inst_simple "$moddir/launcher.sh" /usr/bin/homeport
+}
+
+# A C extension, and the libraries that it needs: dracut looks for those of files that may be executed only (-R of any).
+homeport_library() {
+    inst "$1" "$2"
+    $DRACUT_INSTALL -D "$initdir" -R "$1"
 }
 
 homeport_programs() {
@@ -88,7 +94,7 @@ homeport_settings() {
     for file in /usr/lib/homeport/* /usr/lib/homeport/homeport.conf.d/* /etc/homeport/* \
         /etc/homeport/homeport.conf.d/* /usr/lib/credstore/homeport.* /etc/credstore/homeport.*; do
         [[ -f $file ]] || continue
-        [[ $file == /etc/homeport/identity && ! $hostonly ]] && continue
+        [[ $file == /etc/homeport/identity && ! ${hostonly-} ]] && continue
         inst_simple "$file"
     done
     # DHCP until there is something better. Not where NetworkManager would find it by itself: from 1.54 on
