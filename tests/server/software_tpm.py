@@ -14,10 +14,14 @@ import math
 from dataclasses import dataclass, field
 from functools import cache
 
-from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
+
+try:  # newer versions keep this mode apart
+    from cryptography.hazmat.decrepit.ciphers.modes import CFB
+except ImportError:
+    from cryptography.hazmat.primitives.ciphers.modes import CFB
 
 AK_ATTRIBUTES = 0x00050472
 SHA256 = b"\x00\x0b"

@@ -19,13 +19,17 @@ from datetime import UTC, datetime
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
-from cryptography.hazmat.decrepit.ciphers.modes import CFB
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms
 
 from homeport_server.elemental.tpm import Public, Reader, TpmFault, kdfa, read_public, sized
+
+try:  # newer versions keep this mode apart
+    from cryptography.hazmat.decrepit.ciphers.modes import CFB
+except ImportError:
+    from cryptography.hazmat.primitives.ciphers.modes import CFB
 
 SCHEME = "Bearer TPM"
 LARGEST_TOKEN = 24 * 1024

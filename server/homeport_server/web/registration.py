@@ -87,8 +87,7 @@ def _wants_websocket(request: web.Request) -> bool:
 
 
 async def _converse(site: Site, request: web.Request, terms: Terms) -> web.StreamResponse:
-    socket = web.WebSocketResponse(timeout=0.1, autoclose=False, compress=False, max_msg_size=LARGEST_FRAME,
-                                   decode_text=False)
+    socket = web.WebSocketResponse(timeout=0.1, autoclose=False, compress=False, max_msg_size=LARGEST_FRAME)
     await socket.prepare(request)
     session = Session(WebChannel(socket, site, request), site.clerk, terms)
     try:
