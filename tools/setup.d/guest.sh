@@ -8,6 +8,9 @@ readonly in_guest=(
     ca-certificates kmod procps iproute2 iputils-ping curl tcpdump
 )
 
+# One of the machines may be the one that the others ask: homeport-server's libraries. Debian 12 has older ones.
+readonly of_the_server=(python3-aiohttp python3-sqlalchemy python3-cryptography)
+
 key_guest() { key_of "$1" "$(dpkg --print-architecture)" -- "$parts/guest.sh"; }
 
 packages_guest() {
@@ -15,6 +18,7 @@ packages_guest() {
     echo iproute2 procps kmod       # the networks around the machines
     echo dnsmasq-base               # their DHCP and DNS
     echo tcpdump iputils-ping iputils-arping curl
+    echo genisoimage dosfstools mtools   # their configuration drives
     [ -e "$(path_of "guest-$1")" ] || packages_of_a_tree
 }
 
@@ -23,7 +27,11 @@ packages_of_a_tree() { echo mmdebstrap debian-archive-keyring+; }
 
 time_guest() { echo "a minute"; }
 
-make_guest() { debian_tree "$1" "$2/root" "${in_guest[@]}"; }
+make_guest() {
+    local packages=("${in_guest[@]}")
+    [ "$1" = bookworm ] || packages+=("${of_the_server[@]}")
+    debian_tree "$1" "$2/root" "${packages[@]}"
+}
 
 # debian_tree SUITE FOLDER PACKAGE...: a Debian without what nobody reads in it, and without a name.
 debian_tree() {
