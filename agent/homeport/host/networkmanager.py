@@ -141,6 +141,22 @@ class Manager:
         face = f"{SERVICE}.Connection.Active"
         return [_active(path, faces[face], objects) for path, faces in objects.items() if face in faces]
 
+    def applied(self, device: str) -> tuple[Settings, int]:
+        """The profile of a device's activation as it is applied now, and the version of that."""
+        settings, version = self._call(device, f"{SERVICE}.Device", "GetAppliedConnection", "u", 0)
+        return dict(settings), int(version)
+
+    def reapply(self, device: str, settings: Settings, version: int) -> None:
+        """Change what is applied, if it is still `version`; the profile stays as it is. What others added stays, too
+        (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP; before 1.42 there is no such flag).
+        """
+        try:
+            self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, 0x1)
+        except BusError as error:
+            if not error.name.endswith(".InvalidArguments"):
+                raise
+            self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, 0)
+
     def lease_option(self, name: str) -> str:
         """What a DHCPv4 lease in force says under NetworkManager's name for an option; "" if none says anything."""
         face = f"{SERVICE}.DHCP4Config"

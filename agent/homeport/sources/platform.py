@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 
 from homeport.core.checks.reading import IPAddress, read_ip
 from homeport.core.facts import Facts
+from homeport.core.nicmatch import can_be_card
 from homeport.core.platforms import Platform, Situation, attributes, make
 from homeport.core.platforms.recognition import Candidate, recognise
 from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Want, Way, fixed
 from homeport.core.yamlwrite import render_yaml
-from homeport.errors import NoAssignment, SourceError, Unconfigured, Unreachable
+from homeport.errors import HomeportError, NoAssignment, SourceError, Unconfigured, Unreachable
 from homeport.host.files import read_file
 from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
 from homeport.sources.platforms import drive, guestinfo, service
@@ -51,6 +52,18 @@ class Asker:
 
     def left(self) -> float:
         return self.deadline - self.clock.monotonic()
+
+    def take_link_local(self, facts: Facts) -> str:
+        """What to tell of an attempt to get a link-local address; "" if there is nothing to tell."""
+        from homeport.host.linklocal import take_address
+        from homeport.host.networkmanager import Manager
+        cards = [nic.name for nic in sorted(facts.nics, key=lambda nic: nic.index) if can_be_card(nic)]
+        try:
+            with Manager() as manager:
+                name = take_address(manager, cards)
+        except HomeportError as error:
+            return f"no link-local address: {error}"
+        return f"{name} gets a link-local address to ask from" if name else ""
 
     def session(self, way: Way) -> Session:
         if isinstance(way, Service):
@@ -92,7 +105,7 @@ def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want
             wants = fixed(*instead(candidate.platform))
             ways = [replace(way, wants=wants) for way in (*ways, *candidate.platform.elsewhere)]
         try:
-            return candidate, *ask(asker, candidate, ways)
+            return candidate, *ask(asker, candidate, ways, facts)
         except NotThere as error:
             missing.append(f"{candidate.platform.title} (by {candidate.reason}): no {error.path or 'metadata'}")
     if not found:
@@ -108,7 +121,7 @@ def candidates(settings: Settings, facts: Facts, root: str | os.PathLike[str] = 
     return recognise(settings.platform, facts.cmdline, facts.smbios, drive.labels(root))
 
 
-def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way]) -> tuple[Files, Session | None]:
+def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way], facts: Facts) -> tuple[Files, Session | None]:
     """What the first way gives that has metadata, in rounds of one attempt for each.
 
     Raises NotThere if none has any, SourceError if one that may have some can't be asked.
@@ -119,6 +132,7 @@ def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way]) -> tuple[Files,
     sessions = [asker.session(way) for way in ways]
     drives_until = asker.clock.monotonic() + min(DRIVE_WAIT, asker.left() - LAST_TRY)
     verdict: NotThere | SourceError = NotThere()
+    has_link_local = False
     for delay in delays(asker.clock.chance):
         silent: Unreachable | None = None
         undecided = []
@@ -128,6 +142,10 @@ def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way]) -> tuple[Files,
             except Unreachable as error:
                 silent = error
                 undecided.append(session)
+                if not has_link_local and isinstance(session, service.Session) and session.service.link_local:
+                    if told := asker.take_link_local(facts):
+                        asker.progress(told)
+                    has_link_local = bool(told)
             except SourceError as error:
                 verdict = error
             except NotThere as error:

@@ -36,7 +36,7 @@ def _interface(entry: Node, network: Network) -> None:
 PLATFORM = Platform(
     name="digitalocean", title="DigitalOcean", build=build,
     signs=(Sign("manufacturer", ("DigitalOcean",)),),
-    ways=(networkdata.DRIVE, Service("http://169.254.169.254", fixed(NAME))),
+    ways=(networkdata.DRIVE, Service("http://169.254.169.254", fixed(NAME), link_local=True)),
     reads="the config drive's `network_data.json` if there is one, else `/metadata/v1.json`",
     configures="public, anchor and private addresses, both default gateways, DNS",
     leaves="gateways of private networks; reserved (floating) addresses arrive by the anchor address",

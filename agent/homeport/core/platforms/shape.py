@@ -48,13 +48,14 @@ class Service:
     """Metadata behind an address.
 
     `wants` is asked again with what has come until it wants nothing more: some services have to be walked
-    like a tree.
+    like a tree.  `link_local`: where there is no DHCP, it is reached from a link-local address.
     """
 
     base: str
     wants: Walk
     headers: Mapping[str, str] | None = None
     token: Token | None = None
+    link_local: bool = False
 
 
 @dataclass(frozen=True)
