@@ -26,6 +26,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from configserver import ConfigServer
 from container import Machine, Nic
+from drives import Drives
 from firmware import Firmware
 from seed import SEED, Seeded, seed_document
 from trees import NotPrepared, layers
@@ -50,12 +51,13 @@ class Scenario:
         installed: bool = True,
         firmware: Firmware | None = None,
         lossy: bool = False,
+        drives: Drives | None = None,
     ) -> Machine:
         suffix = f"-{len(self.machines) + 1}" if self.machines else ""
         plain = re.sub(r"[^a-z0-9]+", "-", (name or self.name).lower()).strip("-")
         full = plain[: 40 - len(suffix)].strip("-") + suffix
         machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed,
-                          firmware=firmware, lossy=lossy)  # fmt: skip
+                          firmware=firmware, lossy=lossy, drives=drives)  # fmt: skip
         self.machines.append(machine)
         return machine
 
@@ -152,6 +154,13 @@ def machine(scenario: Scenario) -> Machine:
 def allow(scenario: Scenario) -> Callable[..., None]:
     """allow(r"regular expression", …): these warnings of our units belong to the test."""
     return scenario.allow
+
+
+@pytest.fixture
+def drives(tmp_path: Path) -> Iterator[Drives]:
+    """Labelled drives for one machine: drives.plug("cidata", files), then make_machine(drives=drives)."""
+    with Drives(tmp_path / "drives") as drives:
+        yield drives
 
 
 @pytest.fixture

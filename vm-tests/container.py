@@ -13,7 +13,8 @@
 
     boot(*arguments, credentials={"homeport.assignment": text}, deadline=60, wait=True)
     Machine(world, name, nics=(Nic("enp1s0", mac="…", lan=world.lan),), tree="trixie", installed=True,
-            firmware=Firmware(uuid="…", serial="…"))     # Firmware() is a machine without SMBIOS
+            firmware=Firmware(uuid="…", serial="…"),     # Firmware() is a machine without SMBIOS
+            drives=drives)                               # labelled drives (drives.py)
 
 Arguments of `boot` are the kernel command line of the container.  A boot is good when the check unit in
 the guest, ordered after network-online.target, has written its report: never silence.  Emergency mode,
@@ -40,6 +41,7 @@ from types import TracebackType
 
 from cgroup import Cgroup
 from disk import LossyDisk
+from drives import Drives
 from firmware import Firmware, firmware_of
 from monitor import Monitor
 from namespaces import NetworkNamespace, wait_until
@@ -77,8 +79,10 @@ class Machine:
         installed: bool = True,
         firmware: Firmware | None = None,
         lossy: bool = False,
+        drives: Drives | None = None,
     ) -> None:
         self.world = world
+        self.drives = drives
         self.name = name
         self.nics = tuple(nics)
         self.folder = work_folder() / name
@@ -160,6 +164,7 @@ class Machine:
             # Nothing of the host's gets in.
             "--resolv-conf=off", "--timezone=off", "--link-journal=no",
             f"--bind={self.report}:/run/vm-check",
+            *(self.drives.binds() if self.drives else []),
             *([f"--bind-ro={self.folder}/dmi:/sys/firmware/dmi/tables"] if self.firmware.uuid else []),
             # On the host's disk, so that it can be read after a power cut, and by people.
             f"--bind={self.journal_folder}:/var/log/journal",

@@ -1,0 +1,206 @@
+"""Machines at providers that say once what network a machine has: by a drive, or by a service on its true address."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+from tests.sources.platforms.conftest import CASES
+
+from container import Machine, Nic
+from drives import Drives
+from firmware import firmware_of
+from outcome import Outcome
+from provider import Provider
+from world import Lan, World
+
+FIRST, SECOND, THIRD = "00:00:5e:00:53:01", "00:00:5e:00:53:02", "00:00:5e:00:53:03"  # those of tests/data/platforms
+MakeMachine = Callable[..., Machine]
+MakeLan = Callable[..., Lan]
+
+
+@pytest.fixture
+def lan(world: World) -> Iterator[MakeLan]:
+    """lan("do-public", "198.51.100.1/24"): a LAN whose router has these addresses; gone after the test."""
+    made: list[tuple[Lan, tuple[str, ...]]] = []
+
+    def make(name: str, *routers: str) -> Lan:
+        made.append((world.add_lan(name, routers), routers))
+        return made[-1][0]
+
+    yield make
+    for lan, _ in made:
+        lan.dhcp.stop()
+        world.namespace.ip("link", "delete", lan.bridge)
+        world._lans.remove(lan)
+
+
+def reaches(machine: Machine, *addresses: str) -> None:
+    for address in addresses:
+        machine.sh(f"ping -c 1 -W 3 -q {address}")
+
+
+def case(name: str) -> dict[str, bytes]:
+    """The metadata of a golden case: what is tested there as text, a machine gets here."""
+    folder = CASES / name / "metadata"
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def both(boot: Outcome, nic: str) -> set[str]:
+    """Global addresses of both families."""
+    return {*boot.addresses(nic), *boot.addresses(nic, "inet6")}
+
+
+def assigned(boot: Outcome, platform: str) -> None:
+    source = " ".join(str(boot.status["source"]).split()[:2])
+    assert (boot.status["rung"], boot.status["exit"], source) == ("assigned", 0, f"platform {platform}"), boot.status
+
+
+DROPLET: dict[str, Any] = {
+    "droplet_id": 1001, "hostname": "web-1", "region": "fra1", "dns": {"nameservers": ["192.168.122.53"]},
+    "interfaces": {
+        "public": [{
+            "mac": FIRST, "type": "public",
+            "ipv4": {"ip_address": "198.51.100.10", "netmask": "255.255.255.0", "gateway": "198.51.100.1"},
+            "ipv6": {"ip_address": "2001:DB8:1::10", "cidr": 64, "gateway": "2001:DB8:1::1"},
+            "anchor_ipv4": {"ip_address": "10.19.0.5", "netmask": "255.255.0.0", "gateway": "10.19.0.1"}}],
+        "private": [{
+            "mac": SECOND, "type": "private",
+            "ipv4": {"ip_address": "10.135.0.7", "netmask": "255.255.0.0", "gateway": "10.135.0.1"}}]}}
+
+
+def test_a_droplet_without_dhcp(world: World, lan: MakeLan, make_machine: MakeMachine) -> None:
+    """DigitalOcean's service is reached from a link-local address, which is there for that and then gone."""
+    public = lan("do-public", "198.51.100.1/24", "10.19.0.1/16", "2001:db8:1::1/64", "169.254.0.1/16")
+    private = lan("do-private", "10.135.0.1/16")
+    machine = make_machine("droplet", nics=(Nic("ens3", FIRST, public), Nic("ens4", SECOND, private)),
+                           firmware=firmware_of("droplet", manufacturer="DigitalOcean", product="Droplet"))
+    with Provider(world, "digitalocean", {"metadata/v1.json": json.dumps(DROPLET)}) as provider:
+        boot = machine.boot()
+    assigned(boot, "digitalocean")
+    assert both(boot, "ens3") == {"198.51.100.10/24", "10.19.0.5/16", "2001:db8:1::10/64"}
+    assert boot.addresses("ens4") == ["10.135.0.7/16"]
+    reaches(machine, "198.51.100.1", "2001:db8:1::1", "10.19.0.1", "10.135.0.1")
+    added = machine.monitor.events(kind="ADDR", nic="ens3")
+    assert any("169.254." in event.text for event in added) and "169.254." not in machine.sh("ip address").stdout
+    assert provider.service.requests == ["GET /metadata/v1.json"] * len(provider.service.requests)
+
+
+PROXMOX = f"""version: 1
+config:
+  - type: physical
+    name: eth0
+    mac_address: '{FIRST}'
+    subnets:
+    - {{type: static, address: 192.0.2.20, netmask: 255.255.255.0, gateway: 192.0.2.1}}
+    - {{type: static6, address: '2001:db8:3::20/64', gateway: '2001:db8:3::1'}}
+  - type: physical
+    name: eth1
+    mac_address: '{SECOND}'
+    subnets: [{{type: dhcp4}}]
+  - {{type: nameserver, address: [192.0.2.53], search: [example.test]}}
+"""
+
+
+def test_proxmox_with_a_drive(world: World, lan: MakeLan, drives: Drives, make_machine: MakeMachine) -> None:
+    one, two = lan("pve-one", "192.0.2.1/24", "2001:db8:3::1/64"), lan("pve-two", "203.0.113.1/24")
+    two.dhcp.start(first="203.0.113.7", last="203.0.113.7", router="203.0.113.1", dns="")
+    drives.plug("cidata", {"network-config": PROXMOX, "meta-data": "instance-id: pve-1\n",
+                           "user-data": "#cloud-config\nhostname: web-1\n"})
+    machine = make_machine("proxmox", nics=(Nic("ens18", SECOND, two), Nic("ens19", FIRST, one)), drives=drives)
+    boot = machine.boot("ignition.platform.id=proxmoxve")
+    assigned(boot, "proxmoxve")
+    # The order of the cards is not that of the metadata: only the MAC counts.
+    assert both(boot, "ens19") == {"192.0.2.20/24", "2001:db8:3::20/64"}
+    assert boot.addresses("ens18") == ["203.0.113.7/24"]
+    assert boot.resolv == ["192.0.2.53"]
+    reaches(machine, "192.0.2.1", "2001:db8:3::1", "203.0.113.1")
+    # The drive is gone at the next boot, as after the first one at some providers: what was proven stands.
+    drives.labels.joinpath("cidata").unlink()
+    machine.power_off()
+    again = machine.boot("ignition.platform.id=proxmoxve")
+    assert (again.status["rung"], again.status["exit"]) == ("assigned", 0)
+    assert both(again, "ens19") == {"192.0.2.20/24", "2001:db8:3::20/64"}
+
+
+@dataclass(frozen=True)
+class Card:
+    """A card of the machine and what its cable leads to: `routers` there, and what `dhcp` gives, if anything."""
+
+    name: str
+    mac: str
+    routers: Sequence[str]
+    dhcp: str = ""
+    router: str = ""
+
+
+@dataclass(frozen=True)
+class Story:
+    """A machine at a provider, by a golden case: how it is known, and what it then has."""
+
+    case: str
+    cards: Sequence[Card]
+    addresses: Mapping[str, set[str]]
+    reached: Sequence[str]
+    manufacturer: str = "Test bench"
+    arguments: Sequence[str] = ()
+    drive: str = ""
+    kind: str = "iso9660"
+    routes: Mapping[str, str] = field(default_factory=dict)  # destination -> gateway
+
+    @property
+    def platform(self) -> str:
+        return "ibmcloud-classic" if self.case.startswith("ibmcloud-classic") else self.case.partition("-")[0]
+
+
+STORIES = (
+    Story("hetzner-public-and-private", (
+        Card("ens3", FIRST, ("198.51.100.1/24", "fe80::1/64", "2001:db8:6::ffff/64"), "198.51.100.6"),
+        Card("ens4", SECOND, ("10.0.0.1/16",))),
+        {"ens3": {"198.51.100.6/24", "2001:db8:6::1/64"}, "ens4": {"10.0.1.2/32"}},
+        ("198.51.100.1", "10.0.0.1", "2001:db8:6::ffff"), manufacturer="Hetzner",
+        routes={"10.0.0.0/16": "10.0.0.1", "10.0.0.1": ""}),
+    Story("vultr-additional-and-private", (
+        Card("ens3", FIRST, ("198.51.100.1/23",), "198.51.100.50"), Card("ens4", SECOND, ("10.7.96.1/20",))),
+        {"ens3": {"198.51.100.50/23", "198.51.100.51/23", "2001:db8:d::/64"}, "ens4": {"10.7.96.3/20"}},
+        ("198.51.100.1", "10.7.96.1"), manufacturer="Vultr"),
+    Story("upcloud-dhcp-static-floating", (
+        Card("ens3", FIRST, ("198.51.100.1/22",), "198.51.100.40"), Card("ens4", SECOND, ("172.16.0.1/22",))),
+        {"ens3": {"198.51.100.40/22", "203.0.113.9/32"}, "ens4": {"172.16.0.40/22"}},
+        ("198.51.100.1", "172.16.0.1"), manufacturer="UpCloud"),
+    Story("kubevirt-config-drive", (
+        Card("enp1s0", FIRST, ("192.0.2.1/24", "192.0.2.254/24", "2001:db8:4::1/64"), "192.0.2.7", "192.0.2.1"),),
+        {"enp1s0": {"192.0.2.7/24", "2001:db8:4::7/64"}}, ("192.0.2.1", "2001:db8:4::1"), manufacturer="KubeVirt",
+        drive="config-2", routes={"198.51.100.0/24": "192.0.2.254"}),
+    Story("ibmcloud-classic-two-networks-on-one-link", (
+        Card("eth0", FIRST, ("10.60.0.1/26", "203.0.113.1/28")),),
+        {"eth0": {"10.60.0.9/26", "203.0.113.9/28"}}, ("10.60.0.1", "203.0.113.1"), drive="config-2", kind="vfat",
+        arguments=("ignition.platform.id=ibmcloud-classic",)),
+)
+
+
+@pytest.mark.parametrize("story", STORIES, ids=lambda story: story.platform)
+def test_a_machine_at(world: World, lan: MakeLan, drives: Drives, make_machine: MakeMachine, story: Story) -> None:
+    nics = []
+    for number, card in enumerate(story.cards):
+        cable = lan(f"at{number}", *card.routers)
+        if card.dhcp:
+            router = card.router or card.routers[0].partition("/")[0]
+            cable.dhcp.start(first=card.dhcp, last=card.dhcp, router=router)
+        nics.append(Nic(card.name, card.mac, cable))
+    if story.drive:
+        drives.plug(story.drive, case(story.case), kind=story.kind)
+    machine = make_machine(story.platform, nics=tuple(nics), drives=drives,
+                           firmware=firmware_of(story.case, manufacturer=story.manufacturer))
+    with Provider(world, story.platform, {} if story.drive else case(story.case)) as provider:
+        boot = machine.boot(*story.arguments)
+    assigned(boot, story.platform)
+    assert {name: both(boot, name) for name in story.addresses} == story.addresses
+    for destination, gateway in story.routes.items():
+        assert {route.get("gateway", "") for route in boot.routes(destination)} == {gateway}
+    reaches(machine, *story.reached)
+    assert bool(provider.service.requests) != bool(story.drive)  # what is on a drive is not asked for
