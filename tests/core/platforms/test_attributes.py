@@ -69,6 +69,36 @@ def test_the_first_place_that_is_there() -> None:
     assert of("kubevirt", {"meta-data": "local-hostname: from-cidata\n"})["KUBEVIRT_HOSTNAME"] == "from-cidata"
 
 
+def test_the_next_place_where_the_first_one_has_nothing() -> None:
+    drive = {"openstack/latest/meta_data.json": {"hostname": "vs-1.example.test", "name": "vs-1"}}
+    assert of("ibmcloud-classic", drive)["IBMCLOUD_CLASSIC_LOCAL_HOSTNAME"] == "vs-1"
+    del drive["openstack/latest/meta_data.json"]["name"]
+    assert of("ibmcloud-classic", drive)["IBMCLOUD_CLASSIC_LOCAL_HOSTNAME"] == "vs-1.example.test"
+
+
+def test_addresses_of_the_network_itself() -> None:
+    drive = {"meta-data": "local-hostname: vmi\n", "network-config": {"version": 1, "config": [
+        {"type": "physical", "name": "eth0", "mac_address": "00:00:5e:00:53:01", "subnets": [{"type": "dhcp4"}]},
+        {"type": "physical", "name": "eth1", "mac_address": "00:00:5e:00:53:02", "subnets": [
+            {"type": "static", "address": "192.0.2.20/24"}, {"type": "static", "address": "192.0.2.21/24"},
+            {"type": "static6", "address": "2001:DB8::20/64"}]}]}}
+    for name in ("kubevirt", "proxmoxve"):
+        found = of(name, drive)
+        assert found[f"{name.upper()}_IPV4"] == "192.0.2.20"
+        assert found[f"{name.upper()}_IPV6"] == "2001:db8::20"
+    assert "KUBEVIRT_IPV4" not in of("kubevirt", {"meta-data": "local-hostname: vmi\n", "network-config": "[7]"})
+    assert of("hetzner", {"hetzner/v1/metadata/network-config": drive["network-config"]}) == {
+        "HETZNER_PUBLIC_IPV6": "2001:db8::20", "CUSTOM_PUBLIC_IPV6": "2001:db8::20"}
+
+
+def test_addresses_for_everybody_have_no_prefix() -> None:
+    found = of("akamai", {"v1/instance": {"tags": ["web", "blue"]}, "v1/network": {
+        "ipv4": {"public": ["198.51.100.60/32"]}, "ipv6": {"slaac": "2001:db8:b::1/128"}}})
+    assert found == {"AKAMAI_INSTANCE_TAGS": "web:blue", "AKAMAI_PUBLIC_IPV4_0": "198.51.100.60/32",
+                     "AKAMAI_IPV6_SLAAC": "2001:db8:b::1/128", "CUSTOM_PUBLIC_IPV4": "198.51.100.60",
+                     "CUSTOM_PUBLIC_IPV6": "2001:db8:b::1"}
+
+
 @pytest.mark.parametrize("data", ["", "{", "[]", "- a\n", "\xff", '{"hostname": {"a": 1}}', '{"hostname": "a\\nb"}',
                                   '{"hostname": null, "interfaces": {"public": 7}}'])
 def test_what_is_not_as_it_should_be_is_no_attribute(data: str) -> None:

@@ -2,14 +2,17 @@
 
 The names are an interface that services rely on (`EnvironmentFile=/run/metadata/afterburn`; Afterburn,
 docs/usage/attributes.md), so they are kept as they are.  Values are looked up where the table says: a file of
-the metadata, or with `#` a value in it; `*` is each item of a list, numbered in the name.
+the metadata, or with `#` a value in it; `*` is each item of a list, numbered in the name, and `+` all of them,
+with colons between; after ` | ` another place follows, for where there is nothing at the first one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
+from homeport.core.platforms.network import Network, Situation
 from homeport.core.platforms.reading import Fault, Files, line, tree
 from homeport.core.platforms.shape import Platform, Want
 
@@ -19,7 +22,7 @@ LONGEST = 4096  # characters of a value
 
 _EC2, _ALIYUN = "2021-01-03/meta-data", "2016-01-01/meta-data"
 _EXOSCALE = "1.0/meta-data"
-_OPENSTACK = "openstack/latest/meta_data.json"
+_OPENSTACK, _OPENSTACK_EC2 = "openstack/latest/meta_data.json", "ec2/latest/meta-data.json"
 _NETWORK = "computeMetadata/v1/instance/network-interfaces/"
 _HETZNER, _HETZNER_PRIVATE = "hetzner/v1/metadata", "hetzner/v1/metadata/private-networks"
 _DROPLET = "metadata/v1.json#"
@@ -34,7 +37,8 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "akamai": {
         "INSTANCE_HOST_UUID": "v1/instance#host_uuid", "INSTANCE_ID": "v1/instance#id",
         "INSTANCE_LABEL": "v1/instance#label", "INSTANCE_REGION": "v1/instance#region",
-        "INSTANCE_TYPE": "v1/instance#type", "IPV6_LINK_LOCAL": "v1/network#ipv6.link_local",
+        "INSTANCE_TAGS": "v1/instance#tags.+", "INSTANCE_TYPE": "v1/instance#type",
+        "IPV6_LINK_LOCAL": "v1/network#ipv6.link_local",
         "IPV6_RANGE_*": "v1/network#ipv6.ranges.*", "IPV6_SHARED_RANGE_*": "v1/network#ipv6.shared_ranges.*",
         "IPV6_SLAAC": "v1/network#ipv6.slaac", "PRIVATE_IPV4_*": "v1/network#ipv4.private.*",
         "PUBLIC_IPV4_*": "v1/network#ipv4.public.*", "SHARED_IPV4_*": "v1/network#ipv4.shared.*"},
@@ -46,7 +50,8 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "aws": {
         "HOSTNAME": f"{_EC2}/hostname", "PUBLIC_HOSTNAME": f"{_EC2}/public-hostname",
         "IPV4_LOCAL": f"{_EC2}/local-ipv4", "IPV4_PUBLIC": f"{_EC2}/public-ipv4", "IPV6": f"{_EC2}/ipv6",
-        "AVAILABILITY_ZONE": f"{_EC2}/placement/availability-zone", "INSTANCE_ID": f"{_EC2}/instance-id",
+        "AVAILABILITY_ZONE": f"{_EC2}/placement/availability-zone",
+        "AVAILABILITY_ZONE_ID": f"{_EC2}/placement/availability-zone-id", "INSTANCE_ID": f"{_EC2}/instance-id",
         "INSTANCE_TYPE": f"{_EC2}/instance-type", "REGION": f"{_EC2}/placement/region"},
     "azure": {
         "IPV4_DYNAMIC": "metadata/instance/network#interface.0.ipv4.ipAddress.0.privateIpAddress",
@@ -74,28 +79,34 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
         "INSTANCE_ID": f"{_HETZNER}/instance-id", "PUBLIC_IPV4": f"{_HETZNER}/public-ipv4",
         "PRIVATE_IPV4_*": f"{_HETZNER_PRIVATE}#*.ip", "REGION": f"{_HETZNER}/region"},
     "ibmcloud": {"INSTANCE_ID": "meta-data#instance-id", "LOCAL_HOSTNAME": "meta-data#local-hostname"},
-    "ibmcloud-classic": {"INSTANCE_ID": f"{_OPENSTACK}#uuid", "LOCAL_HOSTNAME": f"{_OPENSTACK}#hostname"},
+    # `hostname` is the name with its domain there.
+    "ibmcloud-classic": {"INSTANCE_ID": f"{_OPENSTACK}#uuid",
+                         "LOCAL_HOSTNAME": f"{_OPENSTACK}#name | {_OPENSTACK}#hostname"},
     "kubevirt": {
         "HOSTNAME": f"{_OPENSTACK}#hostname | meta-data#local-hostname",
         "INSTANCE_ID": f"{_OPENSTACK}#uuid | meta-data#instance-id", "INSTANCE_TYPE": f"{_OPENSTACK}#instance_type"},
     "nocloud": {"HOSTNAME": "meta-data#local-hostname", "INSTANCE_ID": "meta-data#instance-id"},
     "openstack": {
         "HOSTNAME": f"latest/meta-data/hostname | {_OPENSTACK}#hostname",
-        "INSTANCE_ID": "latest/meta-data/instance-id", "INSTANCE_TYPE": "latest/meta-data/instance-type",
-        "INSTANCE_UUID": f"{_OPENSTACK}#uuid", "IPV4_LOCAL": "latest/meta-data/local-ipv4",
-        "IPV4_PUBLIC": "latest/meta-data/public-ipv4"},
+        "INSTANCE_ID": f"latest/meta-data/instance-id | {_OPENSTACK_EC2}#instance-id",
+        "INSTANCE_TYPE": f"latest/meta-data/instance-type | {_OPENSTACK_EC2}#instance-type",
+        "INSTANCE_UUID": f"{_OPENSTACK}#uuid",
+        "IPV4_LOCAL": f"latest/meta-data/local-ipv4 | {_OPENSTACK_EC2}#local-ipv4",
+        "IPV4_PUBLIC": f"latest/meta-data/public-ipv4 | {_OPENSTACK_EC2}#public-ipv4"},
     "oraclecloud": {
         "AVAILABILITY_DOMAIN": "opc/v2/instance/#availabilityDomain",
         "COMPARTMENT_ID": "opc/v2/instance/#compartmentId", "FAULT_DOMAIN": "opc/v2/instance/#faultDomain",
         "HOSTNAME": "opc/v2/instance/#hostname", "INSTANCE_ID": "opc/v2/instance/#id",
         "INSTANCE_SHAPE": "opc/v2/instance/#shape", "REGION_ID": "opc/v2/instance/#canonicalRegionName"},
-    "packet": {"HOSTNAME": "metadata#hostname", "PLAN": "metadata#plan"},
-    "powervs": {"INSTANCE_ID": f"{_OPENSTACK}#uuid", "LOCAL_HOSTNAME": f"{_OPENSTACK}#hostname"},
+    "packet": {"HOSTNAME": "metadata#hostname", "PHONE_HOME_URL": "metadata#phone_home_url", "PLAN": "metadata#plan"},
+    "powervs": {"INSTANCE_ID": f"{_OPENSTACK}#uuid", "LOCAL_HOSTNAME": f"{_OPENSTACK}#name | {_OPENSTACK}#hostname"},
     "proxmoxve": {"HOSTNAME": "user-data#hostname", "INSTANCE_ID": "meta-data#instance-id"},
     "scaleway": {
         "HOSTNAME": "conf#hostname", "INSTANCE_ID": "conf#id", "INSTANCE_TYPE": "conf#commercial_type",
-        "PRIVATE_IPV4": "conf#private_ip", "PUBLIC_IPV4": "conf#public_ip.address",
-        "PUBLIC_IPV6": "conf#ipv6.address", "ZONE_ID": "conf#location.zone_id"},
+        # Afterburn's documentation has the first three of these names, its program the others.
+        "PRIVATE_IPV4": "conf#private_ip", "PUBLIC_IPV4": "conf#public_ip.address", "PUBLIC_IPV6": "conf#ipv6.address",
+        "IPV4_PRIVATE": "conf#private_ip", "IPV4_PUBLIC": "conf#public_ip.address", "IPV6_PUBLIC": "conf#ipv6.address",
+        "ZONE_ID": "conf#location.zone_id"},
     "upcloud": {
         "HOSTNAME": "metadata/v1.json#hostname", "INSTANCE_ID": "metadata/v1.json#instance_id",
         "REGION": "metadata/v1.json#region"},
@@ -106,6 +117,10 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
 QUERIES = {"metadata/instance/compute": "api-version=2021-02-01&format=json"}
 # A host name that is no attribute of Afterburn's.
 HOSTNAMES = {"azure": "metadata/instance/compute#name"}
+
+# The first addresses of the network that the metadata describe, by family.
+FIRST_ADDRESSES: Mapping[str, Mapping[int, str]] = {
+    "hetzner": {6: "PUBLIC_IPV6"}, "kubevirt": {4: "IPV4", 6: "IPV6"}, "proxmoxve": {4: "IPV4", 6: "IPV6"}}
 
 # What stands for what in the names that are for everybody, in order of preference.
 _CUSTOM = {
@@ -124,6 +139,8 @@ def wants(platform: Platform) -> list[Want]:
     places = [*ATTRIBUTES.get(platform.name, {}).values(), HOSTNAMES.get(platform.name, "")]
     paths = dict.fromkeys(place.partition("#")[0] for each in places for place in each.split(" | ") if place)
     known = {want.path: want for way in platform.ways for want in way.wants({})}
+    if platform.name in FIRST_ADDRESSES:
+        paths |= dict.fromkeys(known)
     return [Want(path, known[path].query if path in known else QUERIES.get(path, ""), optional=True) for path in paths]
 
 
@@ -133,7 +150,9 @@ def attributes(platform: Platform, files: Files) -> dict[str, str]:
              for name, value in _look_up(name, place, files) if value}
     if platform.name == "packet":
         found |= _packet(files)
-    custom = {name: next((found[each] for each in candidates if each in found), "")
+    found |= _first_addresses(platform, files)
+    found = {name: _as_address(value) if "IPV" in name else value for name, value in found.items()}
+    custom = {name: next((found[each].partition("/")[0] for each in candidates if each in found), "")
               for name, candidates in _CUSTOM.items()}
     own = platform.name.upper().replace("-", "_")
     return {**{f"{PREFIX}_{own}_{name}": value for name, value in found.items()},
@@ -182,9 +201,10 @@ def _look_up(name: str, place: str, files: Files) -> Iterator[tuple[str, str]]:
             value: Any = tree(files, path).value if inside else line(files, path).value
         except Fault:  # something else than it should be: an attribute is never a reason to fail
             continue
-        for number, text in enumerate(_values(value, keys.split(".") if inside else [])):
-            yield name.replace("*", str(number)), text
-        return
+        values = list(_values(value, keys.split(".") if inside else []))
+        yield from ((name.replace("*", str(number)), text) for number, text in enumerate(values))
+        if values:
+            return
 
 
 def _values(value: Any, keys: list[str]) -> Iterator[str]:
@@ -196,10 +216,33 @@ def _values(value: Any, keys: list[str]) -> Iterator[str]:
     elif keys[0] == "*":
         for item in value if isinstance(value, list) else ():
             yield from _values(item, keys[1:])
+    elif keys[0] == "+":
+        yield ":".join(_values(value, ["*", *keys[1:]]))
     elif isinstance(value, list) and keys[0].isdigit():
         yield from _values(value[int(keys[0])], keys[1:]) if int(keys[0]) < len(value) else ()
     elif isinstance(value, dict) and keys[0] in value:
         yield from _values(value[keys[0]], keys[1:])
+
+
+def _as_address(text: str) -> str:
+    """As everybody writes it: IPv6 in small letters."""
+    from ipaddress import ip_address
+
+    try:
+        return str(ip_address(text))
+    except ValueError:
+        return text
+
+
+def _first_addresses(platform: Platform, files: Files) -> dict[str, str]:
+    """Those of the first interface that has any; none of a network that cannot be understood."""
+    names = FIRST_ADDRESSES.get(platform.name, {})
+    network = Network(Situation())
+    with suppress(Fault):
+        if names:
+            platform.build(files, network)
+    addresses = next((link.addresses for link in network.links.values() if link.addresses), ())
+    return {names[each.version]: str(each.ip) for each in reversed(list(addresses)) if each.version in names}
 
 
 def _packet(files: Files) -> dict[str, str]:
