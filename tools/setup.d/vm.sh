@@ -18,4 +18,24 @@ packages_vm() {
 time_vm() { echo "a minute and a half"; }
 
 # INITRD=No (what kernel packages ask their hooks for): no initramfs, the tests make theirs with homeport in it.
-make_vm() { INITRD=No debian_tree "$1" "$2/root" "${in_guest[@]}" "${in_vm[@]}"; }
+make_vm() {
+    INITRD=No debian_tree "$1" "$2/root" "${in_guest[@]}" "${in_vm[@]}"
+    [ "$1" != forky ] || networkmanager_units "$1" "$2"
+}
+
+# NetworkManager's own units for an initramfs, which Debian leaves out of its package (dracut has some), as they are
+# in its source package. The tests put them into a machine for what other distributions have.
+networkmanager_units() {
+    local suite=$1 folder=$2 work=$2/source version apt
+    version=$(dpkg-query --admindir="$folder/root/var/lib/dpkg" -W -f '${Version}' network-manager)
+    mkdir -p "$work/lists" "$work/cache" "$folder/networkmanager"
+    echo "deb-src http://deb.debian.org/debian $suite main" >"$work/sources.list"
+    apt=(-o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null
+        -o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o Acquire::Check-Valid-Until=false
+        -o "Dir::Etc::TrustedParts=$folder/root/etc/apt/trusted.gpg.d" -o APT::Sandbox::User=root)
+    apt-get -q "${apt[@]}" update
+    (cd "$work" && apt-get -q "${apt[@]}" source --download-only "network-manager=$version")
+    tar -xf "$work"/network-manager_*.orig.tar.* -C "$folder/networkmanager" --strip-components=2 --wildcards \
+        '*/data/NetworkManager-*initrd.service.in' '*/src/nm-initrd-generator/nm-initrd-generator.sh'
+    rm -rf "$work"
+}
