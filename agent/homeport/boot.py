@@ -17,6 +17,7 @@ from homeport.core.plan import Plan
 from homeport.errors import Bug, HomeportError, PersistError, SourceError
 from homeport.host import journal
 from homeport.machine import Machine
+from homeport.runtime import beside_profiles, in_parts, leave_disk
 from homeport.sources import Reply
 from homeport.transaction import Transaction, recover
 
@@ -52,10 +53,11 @@ def seed(machine: Machine) -> None:
 
 def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
     """Put a document in force and on disk."""
-    plan = steps.make_plan(machine, assignment)
+    leave_disk(machine, reply)
+    plan = beside_profiles(machine, steps.make_plan(machine, assignment), reply)
     if machine.dry_run:
         return
-    put_in_force(machine, plan, reply)
+    in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
     steps.persist(machine, plan, reply)
 
 

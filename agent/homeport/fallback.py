@@ -79,6 +79,9 @@ def forget(machine: Machine) -> None:
         for path in manifest.other_files:
             remove(machine.root, path)
         machine.store.forget()
+        if manifest.beside:
+            from homeport.host.reapply import take_back
+            take_back(machine.manager, manifest.beside)
         shadows = drop_shadows(machine, manifest.uuids)
         machine.manager.load([f"/{path}" for path in removed] + shadows)
         notes.append(", ".join(removed) or "nothing was ours")

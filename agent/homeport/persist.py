@@ -47,6 +47,7 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
             return "unchanged"
     remove(machine.root, STAMP)
     store.keep_document(reply.data)
+    store.forget_running()
     announced = store.announce(manifest, files)
     keyfiles.write_profiles(machine.root, {interface: keyfile for interface, (_, keyfile) in ours.items()}, announced)
     gone = keyfiles.remove_owned(machine.root, announced, keep=[file.path for file in files])

@@ -102,6 +102,10 @@ OPTIONS: tuple[Option, ...] = (
            "The cloud or provider whose metadata are this machine's document, by name. auto: if nothing else is "
            "configured, the one that firmware, drives or ignition.platform.id= tell of. off: none.",
            aliases=("source",)),
+    Option("platform-persist", "auto", one_of("auto", "yes", "no"),
+           "Whether what a platform's metadata say is kept on disk. auto: not on clouds whose NICs and addresses come "
+           "and go (EC2, Google, Azure, Alibaba, Oracle): there the next boot starts as image and administrator left "
+           "it. yes, no: everywhere."),
     Option("policy-routing", "auto", one_of("auto", "off"),
            "On clouds, whether traffic from each of several addresses leaves by its own NIC, through tables and rules. "
            "off: where a container network doesn't get on with that."),
@@ -160,6 +164,7 @@ class Settings:
     config: tuple[str, ...]
     sources: tuple[str, ...]
     platform: str
+    platform_persist: str
     policy_routing: str
     registration: str
     registration_auth: str

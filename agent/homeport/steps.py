@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from homeport import sources
+from homeport import runtime, sources
 from homeport.core import document, former, identity, strangers
 from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
@@ -152,7 +152,8 @@ def recall(machine: Machine, *, not_modified: bool = False) -> Reply:
     if data is None:
         raise NoAssignment("nothing was ever proven on this machine", "it keeps what it is assigned once that works")
     return Reply(data=data, source=manifest.source, url=manifest.url, etag=manifest.etag,
-                 content_type=manifest.content_type, over_network=not_modified, not_modified=not_modified)
+                 content_type=manifest.content_type, over_network=not_modified, not_modified=not_modified,
+                 volatile=manifest.volatile, reconciles=manifest.reconciles)
 
 
 def read_seed(machine: Machine) -> Reply:
@@ -360,12 +361,17 @@ def source_to_reach(machine: Machine, reply: Reply) -> str:
 def check_keyfiles(machine: Machine, plan: Plan) -> None:
     """10. That what is about to be committed can also be kept. Raises ApplyError."""
     from homeport.persist import our_keyfiles, verdict
+    if plan.card is not None:
+        return  # nothing of it is kept
     with machine.report.step("keyfiles"):
         verdict(machine, our_keyfiles(machine, plan))
 
 
 def persist(machine: Machine, plan: Plan, reply: Reply) -> None:
     """11. Raises PersistError: in force, but it will not survive a reboot."""
+    if reply.volatile:
+        remember(machine, plan, reply)
+        return
     from homeport.persist import write_all
     with machine.report.step("persist") as notes:
         try:
@@ -376,6 +382,16 @@ def persist(machine: Machine, plan: Plan, reply: Reply) -> None:
                 f"cannot be kept: {error.strerror} ({place})",
                 "after a reboot this machine has its former network; make the file system writable") from error
         machine.report.persisted = True
+
+
+def remember(machine: Machine, plan: Plan, reply: Reply) -> None:
+    """11, for what is not to be kept: until the machine is switched off. Raises PersistError."""
+    with machine.report.step("remember") as notes:
+        try:
+            notes.append(runtime.remember(machine, plan, reply))
+        except OSError as error:
+            raise PersistError(f"cannot be remembered: {error.strerror} (/{str(error.filename).lstrip('/')})",
+                               "it is in force; what goes out of it will not be recognised later") from error
 
 
 def report(machine: Machine) -> None:

@@ -11,7 +11,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
@@ -49,6 +49,7 @@ class Transaction:
         self.machine = machine
         self.plan = plan
         self.before = Inflight(boot_id=machine.report.boot_id)
+        self._put_back: Callable[[], None] | None = None
 
     def __enter__(self) -> Transaction:
         manager = self.machine.manager
@@ -84,6 +85,11 @@ class Transaction:
         an unproven configuration, and the servers are in the profile anyway.
         """
         settings = self.machine.settings
+        if self.plan.card is not None:
+            from homeport.host.reapply import put_beside
+            self._put_back = put_beside(
+                self.machine.manager, self.plan, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
+            return
         if self.plan.keyfiles:
             from homeport.host.activation import bring_up
             bring_up(self.machine.manager, self.plan.keyfiles, self.plan.names, timeout=settings.apply_timeout,
@@ -128,6 +134,8 @@ class Transaction:
         """Put everything back: the checkpoint, then what it does not cover. Never raises."""
         restarted = False
         try:
+            if self._put_back is not None:
+                self._put_back()
             restarted = not nmstatectl.rollback()
         except HomeportError as error:
             log.warning("Cannot roll back by checkpoint: %s; removing the new profiles instead", error)

@@ -7,6 +7,11 @@ from typing import Any
 from homeport.core.keyfile import Keyfile
 from homeport.core.strangers import Added, find, handed_along, without
 
+# Keys with hyphens.
+LEASED: dict[str, Any] = {"valid-life-time": "99sec"}
+FLAGS: dict[str, Any] = {"mptcp-flags": ["subflow"]}
+NO_OTHERS: dict[str, Any] = {"allow-extra-address": False}
+
 
 def nic(*addresses: dict[str, Any], family: str = "ipv4", name: str = "ens3", **more: Any) -> dict[str, Any]:
     section = {"enabled": True, "address": list(addresses), **more}
@@ -33,9 +38,9 @@ def test_a_strangers_address_is_neither_ours_nor_the_former_assignments_nor_one_
     shown = state(nic(
         at("10.0.1.10"),                                  # ours
         at("10.0.1.11"),                                  # was ours: it goes
-        at("10.0.1.12", **{"valid-life-time": "99sec"}),  # a lease: whoever gave it renews it
+        at("10.0.1.12", **LEASED),  # whoever gave it renews it
         at("169.254.3.3", 16),                            # no further than its own link
-        at("10.0.1.99", 32, **{"mptcp-flags": ["subflow"]})))
+        at("10.0.1.99", 32, **FLAGS)))
     assert find(shown, DESIRED, FORMER, ["ens3"]) == {"ens3": Added({"ipv4": (at("10.0.1.99", 32),)})}
 
 
@@ -71,7 +76,7 @@ def test_handed_along_behind_what_is_desired() -> None:
 
 def test_not_where_the_assignment_wants_its_own_addresses_only_or_none() -> None:
     more = {"ens3": Added({"ipv4": (at("10.0.1.99", 32),), "ipv6": (at("2001:db8::99", 128),)})}
-    strict = state(nic(at("10.0.1.10"), **{"allow-extra-address": False}))
+    strict = state(nic(at("10.0.1.10"), **NO_OTHERS))
     assert handed_along(strict, more)["interfaces"] == strict["interfaces"]
     off = state({"name": "ens3", "type": "ethernet", "state": "up", "ipv4": {"enabled": False}})
     assert handed_along(off, {"ens3": Added({}, (route("10.42.0.0/16"),))})["routes"]["config"] == []

@@ -190,6 +190,33 @@ def test_a_nic_that_is_not_here(ask: Asking, serve: Callable[..., Any]) -> None:
     assert any("no card has MAC 00:00:5e:00:53:02" in line for line in ask.lines)
 
 
+@pytest.mark.parametrize(("setting", "on_aws", "on_digitalocean"), [
+    ("auto", True, False), ("yes", False, False), ("no", True, True)])
+def test_what_is_kept_on_disk(ask: Asking, serve: Callable[..., Any], setting: str, on_aws: bool,  # noqa: F811
+                              on_digitalocean: bool) -> None:
+    ask.at("aws", serve(EC2).url)
+    ask.at("digitalocean", serve("digitalocean-public-and-private").url)
+    aws = ask(ON_EC2, platform_persist=setting)
+    assert (aws.volatile, aws.reconciles, aws.partial) == (on_aws, True, False)
+    digitalocean = ask(NOWHERE, platform="digitalocean", platform_persist=setting)
+    assert (digitalocean.volatile, digitalocean.reconciles) == (on_digitalocean, False)
+
+
+def test_a_card_whose_metadata_are_wrong_is_not_one_that_is_gone(
+        ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    ask.at("aws", serve("aws-one-faulty-nic").url)
+    assert ask(ON_EC2).partial
+
+
+@pytest.mark.parametrize(("settings", "least", "most"), [({}, 20.0, 31.0), ({"platform_persist": "yes"}, 100.0, 121.0)])
+def test_a_machine_that_has_dhcp_all_the_same_waits_less(
+        ask: Asking, settings: dict[str, Any], least: float, most: float) -> None:
+    ask.at("aws", "http://127.0.0.1:1")
+    with pytest.raises(Unreachable):
+        ask(ON_EC2, **settings)
+    assert least < sum(ask.fake.slept) < most
+
+
 def test_policy_routing_off(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
     ask.at("aws", serve(EC2).url)
     assert "route-rules" in understand_document(ask(ON_EC2).data).config

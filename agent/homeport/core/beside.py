@@ -8,13 +8,14 @@ Refuses to know how NetworkManager is told (`host/reapply.py`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_interface, ip_network
 from typing import Any
 
 from homeport.core.compare.values import plain_ip, plain_network
 from homeport.core.schema.kinds import read_bool, read_number
+from homeport.core.strangers import Added
 
 State = Mapping[str, Any]
 # A profile as NetworkManager tells it: section -> key -> (D-Bus signature, value).
@@ -82,8 +83,7 @@ def reduced(config: State, cards: Mapping[str, Card]) -> tuple[dict[str, Any], l
     tables = {(_family(route, "destination"), read_number(route.get("table-id"))) for route in routes}
     with_rules = {family for family, table in tables if table not in (None, MAIN_TABLE)}
     rules = [rule for rule in _config(config, "route-rules") if _family(rule, "ip-from") in with_rules and (
-        rule.get("suppress-prefix-length") is not None
-        or (_family(rule, "ip-from"), read_number(rule.get("route-table"))) in tables)]
+        is_for_all(rule) or (_family(rule, "ip-from"), read_number(rule.get("route-table"))) in tables)]
     state: dict[str, Any] = {"interfaces": interfaces}
     state |= {"routes": {"config": routes}} if routes else {}
     return state | ({"route-rules": {"config": rules}} if rules else {}), notes
@@ -120,25 +120,39 @@ def _metric(card: Card, family: str) -> int | None:
     return None if card.ours else int(found)
 
 
+def nothing(name: str, card: Card) -> dict[str, Any]:
+    """A card that nothing is added to any more."""
+    return {"name": name, "type": "ethernet", "state": "up",
+            **{family: {"enabled": True, "address": []} for family, _, _ in FAMILIES if card.takes(family)}}
+
+
+def is_for_all(rule: State) -> bool:
+    """Whether it is the rule that every card with tables has, whoever's address it is about."""
+    return rule.get("suppress-prefix-length") is not None
+
+
+def without_rules_for_all(state: State, families: Collection[object]) -> dict[str, Any]:
+    """The state without the rules for all of these families: another card still has them."""
+    rules = [rule for rule in _config(state, "route-rules")
+             if not (is_for_all(rule) and rule.get("family") in families)]
+    return {**state, "route-rules": {"config": rules}}
+
+
 def part(state: State, name: str) -> dict[str, Any]:
     """The part of a reduced state that is in the profile of one card."""
     routes = [route for route in _config(state, "routes") if route.get("next-hop-interface") == name]
     tables = {(_family(route, "destination"), read_number(route.get("table-id"))) for route in routes}
     families = {family for family, table in tables if table not in (None, MAIN_TABLE)}
     rules = [rule for rule in _config(state, "route-rules") if (
-        rule.get("suppress-prefix-length") is not None and _family(rule, "ip-from") in families)
+        is_for_all(rule) and _family(rule, "ip-from") in families)
         or (_family(rule, "ip-from"), read_number(rule.get("route-table"))) in tables]
     found: dict[str, Any] = {"interfaces": [entry for entry in state.get("interfaces", ()) if entry["name"] == name]}
     found |= {"routes": {"config": routes}} if routes else {}
     return found | ({"route-rules": {"config": rules}} if rules else {})
 
 
-def merged(card: Card, state: State, strangers: Mapping[str, Sequence[State]] = {}) -> Settings:
-    """The settings of the card's profile with a `part` added.
-
-    `strangers` are addresses ("address") and routes ("route") that others added, which NetworkManager would
-    take away.
-    """
+def merged(card: Card, state: State, strangers: Added) -> Settings:
+    """The settings of the card's profile with a `part` added, and with what of strangers must be handed along."""
     (entry,) = state["interfaces"]
     found: Settings = {name: dict(section) for name, section in card.settings.items()}
     if entry.get("mtu"):
@@ -152,8 +166,8 @@ def merged(card: Card, state: State, strangers: Mapping[str, Sequence[State]] = 
             section["method"] = ("s", "manual")
         if wanted.get("auto-route-metric") is not None:
             section["route-metric"] = ("x", int(wanted["auto-route-metric"]))
-        addresses = [*wanted.get("address", ()), *_of_family(strangers.get("address", ()), family, "ip")]
-        routes = [*_config(state, "routes"), *strangers.get("route", ())]
+        addresses = [*wanted.get("address", ()), *strangers.addresses.get(family, ())]
+        routes = [*_config(state, "routes"), *strangers.routes]
         _add(section, "address-data", map(_address, addresses), ("address", "prefix"))
         _add(section, "route-data", (_route(route) for route in _of_family(routes, family, "destination")),
              ("dest", "prefix", "table", "next-hop"))
@@ -205,7 +219,7 @@ def _rule(rule: State, family: int, length: int) -> dict[str, tuple[str, Any]]:
     if rule.get("ip-from"):
         source = ip_interface(rule["ip-from"])
         found |= {"from": ("s", str(source.ip)), "from-len": ("y", source.network.prefixlen)}
-    if rule.get("suppress-prefix-length") is not None:
+    if is_for_all(rule):
         found["suppress-prefixlength"] = ("i", int(rule["suppress-prefix-length"]))
     return found
 

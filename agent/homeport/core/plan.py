@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from homeport.core.beside import Card
 from homeport.core.complaint import Complaint
 from homeport.core.document import Assignment
 from homeport.core.facts import Nic
@@ -26,7 +27,8 @@ class Plan:
     `retired` are interfaces that the former assignment made and this one does not have. `keyfiles` are what
     NetworkManager is given, by name, where the assignment is keyfiles; then `desired` only says what they bring
     about, and `names` has their interfaces. `strangers` is what others added to interfaces of ours: a change is
-    applied with it, and nothing else of it is ours.
+    applied with it, and nothing else of it is ours. `parts` are the plans of single cards where each is put in force
+    by itself: `card` is the profile beside which that happens.
     """
 
     assignment: Assignment
@@ -40,6 +42,8 @@ class Plan:
     persisted: bool = False
     keyfiles: Mapping[str, Keyfile] = field(default_factory=dict)
     strangers: Mapping[str, Added] = field(default_factory=dict)
+    parts: tuple[Plan, ...] = ()
+    card: Card | None = None
 
     @property
     def in_force(self) -> bool:

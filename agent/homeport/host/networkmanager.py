@@ -41,6 +41,7 @@ GlobalDns = dict[str, tuple[str, Any]]
 
 _UPDATE2_TO_DISK = 0x1
 _UPDATE2_NO_REAPPLY = 0x40
+_PRESERVE_EXTERNAL_IP = 0x1
 _EXTERNAL = 0x80  # NM_ACTIVATION_STATE_FLAG_EXTERNAL
 
 
@@ -175,6 +176,18 @@ class Manager:
 
     def deactivate(self, active_path: str) -> None:
         self._call(_ROOT, SERVICE, "DeactivateConnection", "o", active_path)
+
+    def applied(self, device: Device) -> Settings:
+        """The settings that the device runs with, which need not be those of its profile any more."""
+        return dict(self._call(device.path, f"{SERVICE}.Device", "GetAppliedConnection", "u", 0)[0])
+
+    def reapply(self, device: Device, settings: Settings) -> None:
+        """Run the device with other settings, without taking it down; its profile stays as it is.
+
+        IPv4 addresses and routes that NetworkManager has not made are left alone
+        (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP, NetworkManager 1.42); IPv6 ones go: it starts that family anew.
+        """
+        self._call(device.path, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, 0, _PRESERVE_EXTERNAL_IP)
 
     # -- profiles and their files --
 

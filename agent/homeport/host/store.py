@@ -31,6 +31,10 @@ CHECKED_IN = f"{STATE_DIR}/checked-in"
 # What a registration server last said of its authorities (sources/elemental.py).
 REGISTRATION_CA = f"{STATE_DIR}/registration-ca.pem"
 
+# The same as ASSIGNED and MANIFEST, of an assignment that runs and is not kept. While they are there they count.
+RUNNING = f"{RUN_DIR}/assigned.yaml"
+RUNNING_MANIFEST = f"{RUN_DIR}/manifest.json"
+
 # A manifest names a few dozen keyfiles; a document is at most 512 KiB (design.md, section 6).
 LIMIT = 4 << 20
 
@@ -49,6 +53,8 @@ class OwnedFile:
 class Manifest:
     """What is persisted and where it came from. `stale` are files of ours that are about to go.
 
+    `volatile` is set for what is not persisted, `beside` has the interfaces whose profiles, not ours, were added to.
+
     `fallback` marks a configuration that is kept on disk although it is not an assignment.
     """
 
@@ -63,6 +69,9 @@ class Manifest:
     stale: tuple[OwnedFile, ...] = ()
     other_files: tuple[str, ...] = ()
     complete: bool = False
+    volatile: bool = False
+    reconciles: bool = False
+    beside: tuple[str, ...] = ()
 
     @property
     def owned(self) -> tuple[OwnedFile, ...]:
@@ -101,22 +110,34 @@ class Store:
 
     def read_assigned(self) -> bytes | None:
         """The last-known-good document as it was fetched, or None."""
-        return read_file(self.root, ASSIGNED, LIMIT)
+        running = read_file(self.root, RUNNING, LIMIT)
+        return read_file(self.root, ASSIGNED, LIMIT) if running is None else running
 
     def read_manifest(self) -> Manifest:
         """The manifest; an unreadable one counts as none, since keyfiles also carry our tag."""
-        data = self._read_json(MANIFEST)
+        data = self._read_json(RUNNING_MANIFEST) or self._read_json(MANIFEST)
         if data is None:
             return Manifest()
         try:
             files = {key: tuple(OwnedFile(**item) for item in data.get(key, ())) for key in ("keyfiles", "stale")}
-            fields: dict[str, Any] = {**data, **files, "other_files": tuple(data.get("other_files", ()))}
+            lists = {key: tuple(data.get(key, ())) for key in ("other_files", "beside")}
+            fields: dict[str, Any] = {**data, **files, **lists}
             return Manifest(**fields)
         except (TypeError, ValueError):
             return Manifest()
 
     def write_manifest(self, manifest: Manifest) -> None:
         self._write_json(MANIFEST, asdict(manifest))
+
+    def remember(self, document: bytes, manifest: Manifest) -> None:
+        """What is in force until the machine is switched off; nothing of it is on disk."""
+        make_dir(self.root, RUN_DIR, 0o755)
+        write_atomic(self.root, RUNNING, document)
+        write_atomic(self.root, RUNNING_MANIFEST, json.dumps(asdict(manifest), indent=1).encode() + b"\n")
+
+    def forget_running(self) -> None:
+        for path in (RUNNING, RUNNING_MANIFEST):
+            remove(self.root, path)
 
     def keep_document(self, document: bytes) -> None:
         """Make `document` the last-known-good one; the former becomes `previous.yaml`."""
@@ -158,7 +179,7 @@ class Store:
 
     def forget(self) -> None:
         """Forget the assignment. Keyfiles are gone by now; the manifest goes last."""
-        for path in (STAMP, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, MANIFEST):
+        for path in (STAMP, RUNNING, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, RUNNING_MANIFEST, MANIFEST):
             remove(self.root, path)
 
     def write_status(self, status: Mapping[str, Any], *, in_force: bool = False) -> None:

@@ -33,6 +33,9 @@ if TYPE_CHECKING:
 NAME = "platform"
 LAST_TRY = 1.0  # seconds before the deadline: later there is no time for an answer
 DRIVE_WAIT = 5.0  # seconds in which a drive that belongs to the platform may still come
+# Where a machine has its network by DHCP all the same, a boot without metadata must not take as long as others may;
+# nm-cloud-setup gives up after 32 s at most. A refresh asks again as soon as the boot is over.
+RECONCILING = 30.0  # seconds
 NIC_WAIT = 15.0  # seconds for a NIC that the metadata have and the kernel has not, as nm-cloud-setup waits
 RESOLV_CONF = ("/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf")
 
@@ -98,6 +101,8 @@ def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want
          ) -> tuple[Candidate, Files, Session | None]:
     """The first candidate that has metadata, and those; with `instead` other ones than its network's."""
     found = candidates(asker.settings, facts, asker.root)
+    if found and all(is_volatile(asker.settings, candidate.platform) for candidate in found):
+        asker = replace(asker, deadline=min(asker.deadline, asker.clock.monotonic() + RECONCILING))
     missing = []
     for candidate in found:
         ways: Sequence[Way] = candidate.platform.ways
@@ -180,7 +185,13 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
         asker.progress(f"{platform.title}: {note}")
     return Reply(
         render_yaml(made.tree).encode(), source=f"{NAME} {platform.name}", url=session.place if session else "",
-        content_type="application/yaml", over_network=isinstance(session, service.Session))
+        content_type="application/yaml", over_network=isinstance(session, service.Session),
+        volatile=is_volatile(asker.settings, platform), reconciles=platform.reconciles, partial=made.partial)
+
+
+def is_volatile(settings: Settings, platform: Platform) -> bool:
+    """Whether what this platform says is not to be kept on disk."""
+    return settings.platform_persist == "no" or (settings.platform_persist == "auto" and platform.reconciles)
 
 
 def servers(root: str | os.PathLike[str]) -> tuple[IPAddress, ...]:

@@ -16,6 +16,8 @@ class Reply:
     `source` is the source's name; `url` says where in it, for people: no user name, password or query.
     `etag` is the validator to ask with next time, opaque to everyone but the source.  `passed_over` says
     why each source before this one had nothing.
+    `volatile`: not to be kept on disk.  `reconciles`: asked for again while the machine runs, and added to the
+    profiles that are there.  `partial`: of some cards it says nothing because their part could not be read.
     """
 
     data: bytes
@@ -26,6 +28,9 @@ class Reply:
     over_network: bool = False
     not_modified: bool = False
     passed_over: tuple[str, ...] = ()
+    volatile: bool = False
+    reconciles: bool = False
+    partial: bool = False
 
     @property
     def label(self) -> str:

@@ -18,11 +18,15 @@ MAIN = 254
 
 @dataclass(frozen=True)
 class Made:
-    """What came of metadata: a document's tree; what was left out, for people; cards that are not here."""
+    """What came of metadata: a document's tree; what was left out, for people; cards that are not here.
+
+    `partial`: something of it could not be read.
+    """
 
     tree: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
+    partial: bool = False
 
 
 def render(network: Network) -> Made:
@@ -31,7 +35,7 @@ def render(network: Network) -> Made:
     notes = (*network.notes, *(f"{fault}; left out" for fault in network.faults),
              *(f"no card has MAC {mac}; what is for it is left out" for mac in network.absent))
     if not links:
-        return Made({"configurator": "none"}, notes, tuple(network.absent))
+        return Made({"configurator": "none"}, notes, tuple(network.absent), bool(network.faults))
     config: dict[str, Any] = {"interfaces": [interface(link, network, links) for link in links.values()]}
     routes = with_neighbours([route for route in network.routes if route.link in links], links)
     if routes:
@@ -42,7 +46,7 @@ def render(network: Network) -> Made:
         config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
     if dns := resolver(network, links):
         config["dns-resolver"] = {"config": dns}
-    return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent))
+    return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent), bool(network.faults))
 
 
 def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[str, Any]:

@@ -1,0 +1,105 @@
+"""What NetworkManager does for settings beside a profile: a device runs with them, the profile stays.
+
+Knows how they get there and go again.  Nothing is on disk and nothing goes down: a profile that is brought up
+anew, and a boot, are without them.  What is in them is decided in `core/beside.py`.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Iterable
+
+from homeport.core.beside import Card, Settings, merged
+from homeport.core.plan import Plan
+from homeport.core.strangers import Added
+from homeport.errors import ApplyError, HomeportError
+from homeport.host import profiles
+from homeport.host.networkmanager import Device, Manager
+from homeport.host.nm.values import DeviceState
+
+log = logging.getLogger(__name__)
+
+# NetworkManager reapplies to what it is bringing up, or has.
+RUNNING = range(DeviceState.PREPARE, DeviceState.DEACTIVATING)
+STARTING = 10.0  # seconds until a card that is given the bootstrap profile begins with IP
+PAUSE = 0.05
+
+
+def read_cards(manager: Manager, names: Collection[str]) -> dict[str, Card]:
+    """The profile of each of these cards; of one that has none, the bootstrap, which it can be given."""
+    bootstrap = profiles.bootstrap(manager)
+    external = {name for active in manager.active_profiles() if active.external for name in active.interfaces}
+    cards = {}
+    for device in manager.devices():
+        if device.interface not in names or device.interface in external:
+            continue
+        if device.profile and device.state in RUNNING:
+            cards[device.interface] = Card(
+                settings_of(manager, device), ours=device.profile_id == profiles.BOOTSTRAP)
+        elif device.managed and bootstrap is not None:
+            cards[device.interface] = Card(manager.profile_settings(bootstrap.uuid), ours=True)
+    return cards
+
+
+def settings_of(manager: Manager, device: Device) -> Settings:
+    """What the device runs with, its IP as its profile has it: so nothing that was added before is in it."""
+    stored, found = manager.profile_settings(device.profile), manager.applied(device)
+    for section in ("ipv4", "ipv6", "user"):
+        found.pop(section, None)
+        if section in stored:
+            found[section] = stored[section]
+    wired = {key: value for key, value in found.get("802-3-ethernet", {}).items() if key != "mtu"}
+    if "mtu" in stored.get("802-3-ethernet", {}):
+        wired["mtu"] = stored["802-3-ethernet"]["mtu"]
+    return {**found, "802-3-ethernet": wired}
+
+
+def put_beside(manager: Manager, plan: Plan, *, checkpoint_seconds: int) -> Callable[[], None]:
+    """Put the plan of one card in force; what puts everything back. Raises ApplyError.
+
+    The checkpoint is for the case that we are killed: its rollback brings the profile up anew.
+    """
+    (name,) = plan.interfaces
+    manager.create_checkpoint(checkpoint_seconds)
+    device = _running(manager, name)
+    before = manager.applied(device)
+    added = plan.strangers.get(name, Added()).of_ipv6()
+    assert plan.card is not None
+    manager.reapply(device, merged(plan.card, plan.desired, added))
+
+    def put_back() -> None:
+        manager.reapply(device, before)
+        for path in manager.checkpoints():
+            manager.destroy_checkpoint(path)
+
+    return put_back
+
+
+def take_back(manager: Manager, names: Iterable[str]) -> None:
+    """Let these interfaces run with their profiles alone. Those that are away have nothing to take back."""
+    for device in manager.devices():
+        if device.interface in names and device.profile and device.state in RUNNING:
+            try:
+                manager.reapply(device, settings_of(manager, device))
+            except HomeportError as error:
+                log.warning("%s keeps what was added to its profile: %s; it goes with the next boot",
+                            device.interface, error)
+
+
+def _running(manager: Manager, name: str) -> Device:
+    """The device, given the bootstrap profile if it has none."""
+    end = time.monotonic() + STARTING
+    asked = False
+    while True:
+        device = manager.device(name)
+        if device is not None and device.profile and device.state in RUNNING:
+            return device
+        bootstrap = profiles.bootstrap(manager)
+        if device is not None and bootstrap is not None and not asked:
+            manager.activate(bootstrap.uuid, name)
+            asked = True
+        if time.monotonic() > end:
+            raise ApplyError(f"no profile comes up on {name}",
+                             "the journal of NetworkManager says why" if device else "the card is gone")
+        time.sleep(PAUSE)

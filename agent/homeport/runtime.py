@@ -1,0 +1,115 @@
+"""An assignment that runs and is not kept: planned card by card beside the profiles there are, remembered in /run.
+
+Knows what of a cloud's assignment is put in force how, and what is remembered of it, so that what goes out of it
+can be taken away.  The next boot starts as the image and the administrator left it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from homeport.core import beside, former, strangers
+from homeport.core.compare import differences
+from homeport.core.document import Assignment
+from homeport.core.nics import Resolved, resolve
+from homeport.core.plan import Plan
+from homeport.errors import HomeportError
+from homeport.machine import Machine
+from homeport.sources.reply import Reply
+
+log = logging.getLogger(__name__)
+
+State = Mapping[str, Any]
+
+
+def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
+    """The plan in parts for single cards, where it is added to their profiles instead of taking their place; else
+    as it is.
+    """
+    from homeport import steps
+    resolved = resolve(steps.stated(plan.assignment).config, machine.facts.nics)
+    if not (reply.volatile and reply.reconciles and beside.fits(resolved.config)):
+        return plan
+    with machine.report.step("beside") as notes:
+        plan = make_plan(machine, plan.assignment, reply, resolved, notes)
+        machine.report.plan = plan.lines()
+        return plan
+
+
+def make_plan(machine: Machine, assignment: Assignment, reply: Reply, resolved: Resolved, notes: list[str]) -> Plan:
+    """A plan of one part for each card; those whose part is in force already have none."""
+    from homeport import steps
+    from homeport.host import reapply
+    before = steps.former_state(machine)
+    wanted = former.names(resolved.config)
+    # A card that nothing could be read of keeps what it has.
+    gone = set() if reply.partial else former.names(before) - wanted
+    cards = reapply.read_cards(machine.manager, wanted | gone)
+    desired, left_out = beside.reduced(resolved.config, cards)
+    notes += left_out
+    for line in left_out:
+        log.info("%s", line)
+    shown = steps.current_state(machine)
+    desired["interfaces"] += [beside.nothing(name, cards[name]) for name in sorted(gone & {*cards})]
+    whole = Plan(assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics)
+    planned = [plan_card(str(entry["name"]), whole, before, shown, cards[entry["name"]])
+               for entry in desired["interfaces"]]
+    parts = tuple(part for part in planned if part.changes)
+    changes = tuple(change for part in parts for change in part.changes)
+    on = ", ".join(part.interfaces[0] for part in parts)
+    notes.append(f"{len(changes)} changes on {on}" if parts else "in force")
+    return replace(whole, changes=changes, parts=parts)
+
+
+def plan_card(name: str, whole: Plan, before: State, shown: State, card: beside.Card) -> Plan:
+    """What changes on one card: what others, and its profile, have there is no reason for anything."""
+    part, was = beside.part(whole.desired, name), beside.part(before, name)
+    was["interfaces"] = was["interfaces"] or [{"name": name}]
+    kept = {rule.get("family") for rule in former.entries_of(whole.desired, "route-rules") if beside.is_for_all(rule)}
+    part = former.removing_rules(part, beside.without_rules_for_all(was, kept))
+    current = former.without_strangers(shown, part, was)
+    return replace(
+        whole, desired=part, changes=tuple(differences(part, current, thorough=True)),
+        strangers=strangers.find(shown, part, was, [name]), card=card)
+
+
+def in_parts(machine: Machine, plan: Plan, put_in_force: Callable[[Plan], None]) -> None:
+    """Put a plan in force, part by part if it has any: a card that fails doesn't stop the others.
+
+    Raises what the first one failed with, if none could be.
+    """
+    failures: list[HomeportError] = []
+    for part in plan.parts or (plan,):
+        try:
+            put_in_force(part)
+        except HomeportError as error:
+            failures.append(error)
+            if plan.parts:
+                log.warning("%s: %s, going on with the other cards", part.interfaces[0], error)
+    if len(failures) == len(plan.parts or (plan,)):
+        raise failures[0]
+    if failures:
+        machine.report.blemish(failures[0])
+
+
+def leave_disk(machine: Machine, reply: Reply) -> None:
+    """Forget what is kept on disk, if what runs from now on is not to be: it would come back at the next boot."""
+    manifest = machine.store.read_manifest()
+    if not reply.volatile or manifest.volatile or not manifest.owned or machine.dry_run:
+        return
+    from homeport import fallback
+    log.info("from now on nothing of %s is kept on disk; going back to the image's own profiles first", reply.source)
+    fallback.forget(machine)
+    fallback.dhcp(machine)
+
+
+def remember(machine: Machine, plan: Plan, reply: Reply) -> str:
+    """The document and its origin, in /run."""
+    from homeport.persist import describe
+    manifest = replace(describe(machine, plan, reply), other_files=(), complete=True, volatile=True,
+                       reconciles=reply.reconciles, beside=plan.interfaces)
+    machine.store.remember(reply.data, manifest)
+    return "until the machine is switched off"
