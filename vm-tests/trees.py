@@ -72,13 +72,14 @@ class Overlay:
         self.path = merged
         # Commas and colons separate options here; no path of ours has one.
         options = f"lowerdir={':'.join(map(str, lower))},upperdir={upper},workdir={work}"
-        _mount("-t", "overlay", "-o", options, "overlay", str(merged))
+        mount("-t", "overlay", "-o", options, "overlay", str(merged))
 
     def unmount(self) -> None:
         subprocess.run(["umount", str(self.path)], check=False, capture_output=True)
 
 
-def _mount(*arguments: str) -> None:
+def mount(*arguments: str) -> None:
+    """mount(8). Raises RuntimeError with what it said."""
     done = subprocess.run(["mount", *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"mount {' '.join(arguments)}: {done.stderr.strip()}")
@@ -98,7 +99,7 @@ def layers(tree: str, *, installed: bool = True) -> list[Path]:
     try:
         shutil.copy2(prepared_path("NMSTATECTL"), merged / "usr/bin/nmstatectl")
         if installed:
-            _install(merged)
+            install_product(merged)
     finally:
         overlay.unmount()
         shutil.rmtree(work, ignore_errors=True)
@@ -106,7 +107,7 @@ def layers(tree: str, *, installed: bool = True) -> list[Path]:
     return [HERE / "guest", layer, guest]
 
 
-def _install(root: Path) -> None:
+def install_product(root: Path) -> None:
     """`make install`, exactly as an image builder would."""
     done = subprocess.run(
         ["make", "--no-print-directory", "install", f"DESTDIR={root}"],
