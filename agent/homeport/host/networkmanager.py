@@ -41,7 +41,6 @@ GlobalDns = dict[str, tuple[str, Any]]
 
 _UPDATE2_TO_DISK = 0x1
 _UPDATE2_NO_REAPPLY = 0x40
-_PRESERVE_EXTERNAL_IP = 0x1
 _EXTERNAL = 0x80  # NM_ACTIVATION_STATE_FLAG_EXTERNAL
 
 
@@ -148,8 +147,10 @@ class Manager:
         return dict(settings), int(version)
 
     def reapply(self, device: str, settings: Settings, version: int) -> None:
-        """Change what is applied, if it is still `version`; the profile stays as it is. What others added stays, too
-        (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP; before 1.42 there is no such flag).
+        """Change what is applied, if it is still `version` (0: whatever it is); the profile stays as it is.
+
+        What others added stays, too (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP; before 1.42 there is no such flag),
+        but not in IPv6, which NetworkManager starts anew (measured with 1.42 and 1.52).
         """
         try:
             self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, 0x1)
@@ -176,18 +177,6 @@ class Manager:
 
     def deactivate(self, active_path: str) -> None:
         self._call(_ROOT, SERVICE, "DeactivateConnection", "o", active_path)
-
-    def applied(self, device: Device) -> Settings:
-        """The settings that the device runs with, which need not be those of its profile any more."""
-        return dict(self._call(device.path, f"{SERVICE}.Device", "GetAppliedConnection", "u", 0)[0])
-
-    def reapply(self, device: Device, settings: Settings) -> None:
-        """Run the device with other settings, without taking it down; its profile stays as it is.
-
-        IPv4 addresses and routes that NetworkManager has not made are left alone
-        (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP, NetworkManager 1.42); IPv6 ones go: it starts that family anew.
-        """
-        self._call(device.path, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, 0, _PRESERVE_EXTERNAL_IP)
 
     # -- profiles and their files --
 

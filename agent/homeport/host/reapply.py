@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 
 # NetworkManager reapplies to what it is bringing up, or has.
 RUNNING = range(DeviceState.PREPARE, DeviceState.DEACTIVATING)
+# The version that is changed: what was applied before, by us or by another, is not what this is made of.
+WHATEVER = 0
 STARTING = 10.0  # seconds until a card that is given the bootstrap profile begins with IP
 PAUSE = 0.05
 
@@ -44,7 +46,7 @@ def read_cards(manager: Manager, names: Collection[str]) -> dict[str, Card]:
 
 def settings_of(manager: Manager, device: Device) -> Settings:
     """What the device runs with, its IP as its profile has it: so nothing that was added before is in it."""
-    stored, found = manager.profile_settings(device.profile), manager.applied(device)
+    stored, (found, _) = manager.profile_settings(device.profile), manager.applied(device.path)
     for section in ("ipv4", "ipv6", "user"):
         found.pop(section, None)
         if section in stored:
@@ -63,13 +65,13 @@ def put_beside(manager: Manager, plan: Plan, *, checkpoint_seconds: int) -> Call
     (name,) = plan.interfaces
     manager.create_checkpoint(checkpoint_seconds)
     device = _running(manager, name)
-    before = manager.applied(device)
+    before, _ = manager.applied(device.path)
     added = plan.strangers.get(name, Added()).of_ipv6()
     assert plan.card is not None
-    manager.reapply(device, merged(plan.card, plan.desired, added))
+    manager.reapply(device.path, merged(plan.card, plan.desired, added), WHATEVER)
 
     def put_back() -> None:
-        manager.reapply(device, before)
+        manager.reapply(device.path, before, WHATEVER)
         for path in manager.checkpoints():
             manager.destroy_checkpoint(path)
 
@@ -81,7 +83,7 @@ def take_back(manager: Manager, names: Iterable[str]) -> None:
     for device in manager.devices():
         if device.interface in names and device.profile and device.state in RUNNING:
             try:
-                manager.reapply(device, settings_of(manager, device))
+                manager.reapply(device.path, settings_of(manager, device), WHATEVER)
             except HomeportError as error:
                 log.warning("%s keeps what was added to its profile: %s; it goes with the next boot",
                             device.interface, error)
