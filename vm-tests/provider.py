@@ -42,7 +42,7 @@ class Provider:
         self.world = world
         self.address = address or TRUE.get(name, METADATA)
         self.port = port
-        self.folder = world.folder / f"provider-{name}"
+        self.folder = world.folder / f"provider-{self.address}"
         self.service = Service(self.folder, MANNERS.get(name, Manners()))
         self.told = Told(hears)
         self._server: ThreadingHTTPServer | None = None
