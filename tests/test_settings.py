@@ -21,7 +21,7 @@ def write(root: Path, path: str, text: str | bytes) -> None:
 
 def test_nothing_is_set(tmp_path: Path) -> None:
     found = read_settings(tmp_path)
-    assert found.sources == ("credential", "file", "url", "elemental", "platform")
+    assert found.sources == ("credential", "fw-cfg", "file", "drive", "url", "elemental", "platform")
     assert found.identity_order == ("tpm", "smbios-uuid", "smbios-serial", "mac")
     assert (found.deadline, found.initrd_deadline, found.nic_wait) == (120, 30, 30)
     assert (found.connect_timeout, found.header_timeout, found.body_timeout) == (5, 10, 20)

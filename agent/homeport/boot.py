@@ -10,16 +10,16 @@ import logging
 import os
 from collections.abc import Callable
 
-from homeport import fallback, steps
+from homeport import fallback, kept, prepared, steps
 from homeport.core.document import Assignment
-from homeport.core.facts import Mode
+from homeport.core.facts import Mode, Stage
 from homeport.core.plan import Plan
 from homeport.errors import Bug, HomeportError, PersistError, SourceError
 from homeport.host import journal
 from homeport.machine import Machine
 from homeport.runtime import beside_profiles, in_parts, leave_disk
 from homeport.sources import Reply
-from homeport.transaction import Transaction, recover
+from homeport.transaction import Confirmation, Transaction, recover
 
 log = logging.getLogger(__name__)
 
@@ -28,7 +28,9 @@ def boot(machine: Machine) -> None:
     """One boot, from facts to report. What goes wrong is in the report, never raised."""
     steps.read_facts(machine)
     steps.identify(machine)
-    climb(machine, LADDER if machine.facts.mode in WITH_ASSIGNMENT else LADDER_ON_DHCP)
+    machine.asks_once = machine.stage is Stage.HOST
+    climb(machine, ladder(machine))
+    settle(machine)
     forgive(machine)
     remind(machine)
     steps.report(machine)
@@ -63,14 +65,19 @@ def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
 
 def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
     """Apply, compare, prove; committed only if all of it holds, else everything is as before."""
-    if plan.in_force:
+    if plan.in_force and not to_be_proven(machine):
         return
-    with Transaction(machine, plan) as transaction:
+    with (Confirmation if plan.in_force else Transaction)(machine, plan) as transaction:
         steps.apply(machine, transaction)
         steps.compare(machine, transaction)
         steps.prove(machine, plan, reply)
         steps.check_keyfiles(machine, plan)
     machine.report.changed = True
+
+
+def to_be_proven(machine: Machine) -> bool:
+    """Whether what is in force came by profiles that nobody has proven yet."""
+    return machine.on_prepared and machine.prepared is not None and not machine.prepared.proven
 
 
 Rung = tuple[str, Callable[[Machine], None]]
@@ -83,6 +90,9 @@ LADDER: tuple[Rung, ...] = (
     ("dhcp", fallback.dhcp),
 )
 
+# In the initramfs, where the real root's own profiles were at hand: up before anybody is asked.
+LADDER_ON_KEPT: tuple[Rung, ...] = (("last-known-good", kept.stand), *LADDER)
+
 # Recovery, reset and live: nothing but DHCP, and no server needed for it.
 LADDER_ON_DHCP: tuple[Rung, ...] = (("dhcp", fallback.dhcp_by_mode),)
 
@@ -90,6 +100,12 @@ LADDER_ON_DHCP: tuple[Rung, ...] = (("dhcp", fallback.dhcp_by_mode),)
 LADDER_OF_REFRESH: tuple[Rung, ...] = LADDER[:2] + (LADDER[3],)
 
 WITH_ASSIGNMENT = (Mode.ACTIVE, Mode.PASSIVE)
+
+
+def ladder(machine: Machine) -> tuple[Rung, ...]:
+    if machine.facts.mode not in WITH_ASSIGNMENT:
+        return LADDER_ON_DHCP
+    return LADDER_ON_KEPT if machine.stage is Stage.INITRD and kept.is_there(machine) else LADDER
 
 
 def climb(machine: Machine, ladder: tuple[Rung, ...]) -> None:
@@ -118,6 +134,8 @@ def climb(machine: Machine, ladder: tuple[Rung, ...]) -> None:
 def step_down(machine: Machine, rung: str, error: HomeportError) -> None:
     """One line on the console, the whole reason in the journal."""
     machine.report.fell(rung, error)
+    if not machine.dry_run and machine.prepared is not None and machine.prepared.rung == rung:
+        prepared.drop(machine)
     journal.console(f"{rung}: {error.message}")
     log.warning("%s: %s, falling back", rung, error)
 
@@ -128,6 +146,7 @@ def refresh(machine: Machine) -> None:
     steps.identify(machine)
     if machine.facts.mode in WITH_ASSIGNMENT:
         climb(machine, LADDER_OF_REFRESH)
+        settle(machine)
         forgive(machine)
         remind(machine)
         steps.report(machine)
@@ -150,7 +169,19 @@ def apply_now(machine: Machine, reply: Reply) -> None:
     machine.report.source = reply.label
     this_one: Rung = ("assigned", lambda _: keep(machine, reply, steps.understand(machine, reply)))
     climb(machine, (this_one, *LADDER_OF_REFRESH[1:]))
+    settle(machine)
     steps.report(machine)
+
+
+def settle(machine: Machine) -> None:
+    """Profiles that were prepared in the initramfs are in force and kept by now, or have to go."""
+    if machine.prepared is None or machine.dry_run:
+        return
+    if machine.report.rung == machine.prepared.rung and machine.on_prepared:
+        if machine.report.persisted:
+            prepared.hand_on(machine)
+        return
+    prepared.drop(machine)
 
 
 def forgive(machine: Machine) -> None:

@@ -82,6 +82,15 @@ def build_parser() -> Parser:
     boot.add_argument("--dry-run", action="store_true", help="stop before anything changes, and print the plan")
     _settings(boot)
 
+    prepare = _verb(verbs, "prepare", commands.prepare, "in the initramfs, before NetworkManager starts (for the unit)")
+    prepare.set_defaults(stage="initrd")
+    _settings(prepare)
+
+    handover = _verb(verbs, "handover", commands.handover, "from the initramfs to the real root (for the unit)")
+    handover.add_argument("--clean", action="store_true", help="tidy up behind NetworkManager, when it has stopped")
+    handover.set_defaults(stage="initrd")
+    _settings(handover)
+
     identify = _verb(verbs, "identify", commands.identify, "who this machine is, and how we know")
     _json(identify)
     _settings(identify)

@@ -11,7 +11,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 # These bring a machine its network: a slip in a settings file must not cost it that. It is told, with status 78.
-GOES_ON = ("boot", "refresh")
+GOES_ON = ("boot", "refresh", "prepare", "handover")
 
 # These change the network: one at a time. The patience, in seconds, is for a refresh in the background.
 ALONE = ("boot", "refresh", "apply", "reset")
 PATIENCE = 60.0
+
+# Seconds for the handover from the initramfs, in which a document may have to be rendered.
+HANDOVER = 15.0
 
 # A refresh that comes so soon after this boot's own fetch would only ask the same again, in seconds.
 FRESH = 300
@@ -43,6 +46,27 @@ def boot(arguments: argparse.Namespace) -> int:
         if arguments.dry_run:
             print("\n".join(machine.report.plan) or machine.report.line())
         return machine.report.exit
+
+
+def prepare(arguments: argparse.Namespace) -> int:
+    from homeport import prepare as before
+    with a_machine(arguments) as machine:
+        before.prepare(machine)
+        return os.EX_OK
+
+
+def handover(arguments: argparse.Namespace) -> int:
+    with a_machine(arguments) as machine:
+        # The root file system may have let us wait for any time.
+        machine.started = time.monotonic()
+        machine.ends = machine.started + HANDOVER
+        if arguments.clean:
+            from homeport.tidy import tidy
+            tidy(machine)
+        else:
+            from homeport.handover import handover
+            handover(machine)
+        return os.EX_OK
 
 
 def identify(arguments: argparse.Namespace) -> int:
@@ -148,13 +172,18 @@ def refresh(arguments: argparse.Namespace) -> int:
     from homeport import boot as story
     with a_machine(arguments) as machine:
         before = machine.store.read_status() or {}
-        if arguments.if_due and before.get("fetched") and time.time() - before.get("finished", 0) < FRESH:
+        if arguments.if_due and any(map(just_asked, (before, machine.store.read_initrd_status() or {}))):
             print("homeport: this boot has just asked its source; nothing to do")
             if before.get("changed") and str(before.get("source")).startswith("elemental "):
                 story.tell(machine)
             return os.EX_OK
         story.refresh(machine)
         return machine.report.exit
+
+
+def just_asked(status: Mapping[str, Any]) -> bool:
+    """Whether a run with this outcome asked a source a moment ago, and what it was told is in force."""
+    return bool(status.get("fetched")) and time.time() - status.get("finished", 0) < FRESH
 
 
 def metadata(arguments: argparse.Namespace) -> int:
@@ -194,7 +223,9 @@ def _metadata(machine: Machine, arguments: argparse.Namespace, wants_name: bool)
 def status(arguments: argparse.Namespace) -> int:
     from homeport.host.store import Store
     from homeport.report import show_status
-    found = Store(arguments.root).read_status()
+    found, early = Store(arguments.root).read_status(), Store(arguments.root).read_initrd_status()
+    if found is not None and early is not None:
+        found["initrd"] = early
     if found is None:
         if arguments.json:
             print_json({"rung": "", "reason": "homeport has not run in this boot", "exit": os.EX_UNAVAILABLE})
@@ -262,6 +293,11 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
     report = Report(stage=stage, boot_id=read_boot_id(root), version=VERSION, status_line=notify.status)
     machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report,
                       settings_fault=fault)
+    if stage is Stage.INITRD:
+        from homeport.kept import note
+        # All of it together, from the first unit on: clocks of one boot are one clock.
+        machine.started = note(root).get("started", machine.started)
+        machine.ends = machine.started + settings.initrd_deadline
     with ExitStack() as stack:
         stack.callback(machine.close)
         if arguments.verb in ALONE:

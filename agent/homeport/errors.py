@@ -105,6 +105,12 @@ class ProofError(ApplyError):
     """The configuration was in force but did not carry traffic where it must; it was rolled back."""
 
 
+class RootOnNetwork(HomeportError):
+    """What was asked for would take down what the root file system stands on. To refuse that is no failure."""
+
+    status = os.EX_OK
+
+
 class PersistError(HomeportError):
     """The configuration is in force and proven, but could not be written to disk."""
 

@@ -10,12 +10,16 @@ import logging
 import os
 import time
 
-from homeport import steps
-from homeport.core.facts import Mode
+from homeport import prepared, steps
+from homeport.core.cmdline import parse
+from homeport.core.facts import Mode, Stage
+from homeport.core.initrd import boot_mac
 from homeport.core.keyfile import Keyfile
 from homeport.errors import ApplyError, HomeportError
 from homeport.host import keyfiles, oem, profiles
-from homeport.host.files import remove, write_atomic
+from homeport.host.files import make_dir, read_file, remove, write_atomic
+from homeport.host.networkmanager import Profile
+from homeport.host.store import LIMIT
 from homeport.machine import Machine
 from homeport.transaction import clear_stale_checkpoints, recover
 
@@ -24,6 +28,8 @@ log = logging.getLogger(__name__)
 # What a DHCP server may take, with a switch port that comes up slowly; the boot goes on after it.
 DHCP_WAIT = 30.0
 PAUSE = 0.1
+# Not in NetworkManager's own folder: in an initramfs it would start because a profile is there.
+BOOTSTRAP_OF_IMAGE = "usr/lib/homeport/homeport-bootstrap.nmconnection"
 # NMDeviceType: ethernet, and veth, which is what a container has for NICs.
 ETHERNET = (1, 20)
 
@@ -31,6 +37,8 @@ ETHERNET = (1, 20)
 def left_as_found(machine: Machine) -> None:
     """Somebody's own configuration stands: it is better than what we would guess."""
     found = profiles.standing(machine.manager)
+    found += [device for device in machine.manager.devices()
+              if device.interface in machine.protected and device not in found and device.addresses]
     if not found:
         raise ApplyError("nothing else is in force")
     log.info("left as found: %s", ", ".join(f"{device.interface} by {device.profile_id}" for device in found))
@@ -45,6 +53,7 @@ def dhcp(machine: Machine) -> None:
 def dhcp_by_mode(machine: Machine) -> None:
     """DHCP because the mode asks for it: reset forgets the assignment, recovery and live only for this boot."""
     machine.report.reason = f"{machine.facts.mode} mode ({machine.facts.mode_reason})"
+    prepared.drop(machine)
     log.info("%s mode: on DHCP", machine.facts.mode)
     if machine.facts.mode is Mode.RESET:
         forget(machine)
@@ -57,6 +66,7 @@ def reset_now(machine: Machine) -> None:
     """`homeport reset`: forget what is ours, and only that; DHCP at once and at every boot."""
     steps.read_facts(machine)
     recover(machine)
+    prepared.drop(machine)
     forget(machine)
     machine.report.reason = "reset by command"
     try:
@@ -73,6 +83,7 @@ def forget(machine: Machine) -> None:
     with machine.report.step("forget") as notes:
         keyfiles.sweep_up(machine.root)
         manifest = machine.store.read_manifest()
+        standing = under_the_root(machine)
         # First: with it there the next boot would bring the keyfiles back.
         oem.forget(machine.root)
         removed = keyfiles.remove_owned(machine.root, manifest)
@@ -83,9 +94,20 @@ def forget(machine: Machine) -> None:
             from homeport.host.reapply import take_back
             take_back(machine.manager, manifest.beside)
         shadows = drop_shadows(machine, manifest.uuids)
-        machine.manager.load([f"/{path}" for path in removed] + shadows)
+        machine.manager.load([path for path in (*(f"/{path}" for path in removed), *shadows)
+                              if path not in standing])
         notes.append(", ".join(removed) or "nothing was ours")
         log.info("forgot the assignment (%d keyfiles)", len(removed))
+
+
+def under_the_root(machine: Machine) -> frozenset[str]:
+    """The files of the profiles on the cards that the root file system stands on: gone from disk they are forgotten at
+    the next boot; NetworkManager must not hear of it in this one.
+    """
+    if not machine.protected:
+        return frozenset()
+    held = {device.profile for device in machine.manager.devices() if device.interface in machine.protected}
+    return frozenset(profile.filename for profile in machine.manager.profiles() if profile.uuid in held)
 
 
 def drop_shadows(machine: Machine, uuids: frozenset[str]) -> list[str]:
@@ -127,7 +149,7 @@ def give_way(machine: Machine, uuids: set[str]) -> None:
     manager = machine.manager
     bootstrap, cards = profiles.bootstrap(manager), ethernet_cards(machine)
     for active in manager.active_profiles():
-        if active.uuid not in uuids:
+        if active.uuid not in uuids or machine.protected & set(active.interfaces):
             continue
         card = next((name for name in active.interfaces if name in cards), None)
         if card and bootstrap:
@@ -145,13 +167,13 @@ def ethernet_cards(machine: Machine) -> set[str]:
 def start_dhcp(machine: Machine) -> str:
     """Raises ApplyError if there is no way to DHCP, or no lease within `DHCP_WAIT` seconds."""
     manager = machine.manager
-    profile = profiles.bootstrap(manager)
+    profile = bring_bootstrap(machine)
     if profile is None:
         raise ApplyError("there is no bootstrap profile",
                          "install /usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection")
     cards = ethernet_cards(machine)
     for device in manager.devices():
-        if device.interface in cards and device.managed and not device.profile:
+        if device.interface in cards - machine.protected and device.managed and not device.profile:
             try:
                 manager.activate(profile.uuid, device.interface)
             except HomeportError as error:
@@ -162,13 +184,41 @@ def start_dhcp(machine: Machine) -> str:
     return wait_for_address(machine)
 
 
+def bring_bootstrap(machine: Machine) -> Profile | None:
+    """The bootstrap profile; in the initramfs, which starts without it if it can, it is put into place now."""
+    found = profiles.bootstrap(machine.manager)
+    if found is not None or machine.stage is not Stage.INITRD:
+        return found
+    path = put_bootstrap(machine)
+    machine.manager.load([f"/{path}"])
+    return profiles.bootstrap(machine.manager)
+
+
+def put_bootstrap(machine: Machine) -> str:
+    """The image's bootstrap profile, where NetworkManager looks in the initramfs; bound to the card that the machine
+    booted from, if the firmware says which (BOOTIF=). Raises ApplyError if the image has none.
+    """
+    data = read_file(machine.root, BOOTSTRAP_OF_IMAGE, LIMIT)
+    if data is None:
+        raise ApplyError("there is no bootstrap profile in this initramfs", f"it would be /{BOOTSTRAP_OF_IMAGE}")
+    profile = Keyfile.parse(data.decode())
+    if mac := boot_mac(parse(machine.facts.cmdline)):
+        profile = profile.set_raw("ethernet", "mac-address", mac.upper())
+    for folder, mode in (("run/NetworkManager", 0o755), (keyfiles.RUN, 0o700)):
+        make_dir(machine.root, folder, mode)
+    path = f"{keyfiles.RUN}/{profiles.BOOTSTRAP}.nmconnection"
+    write_atomic(machine.root, path, profile.render().encode())
+    return path
+
+
 def wait_for_address(machine: Machine) -> str:
-    end = time.monotonic() + DHCP_WAIT
+    patience = machine.patience(DHCP_WAIT)
+    end = time.monotonic() + patience
     while True:
         up = [device for device in machine.manager.devices() if device.activated and profiles.usable(device)]
         if up:
             return ", ".join(f"{device.interface} {' '.join(device.addresses)}" for device in up)
         if time.monotonic() > end:
-            raise ApplyError(f"no DHCP server answered within {DHCP_WAIT:.0f} s",
+            raise ApplyError(f"no DHCP server answered within {patience:.0f} s",
                              "check the cable and the DHCP server; NetworkManager goes on trying")
         time.sleep(PAUSE)

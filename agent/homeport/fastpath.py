@@ -12,6 +12,7 @@ of an unchanged boot follows as it will be published, but for the times:
     arguments <the kernel arguments that are ours, joined by spaces>
     as-was    <path> <mtime in ns, or -> <size>       settings, override, markers, program: - is absent
     credential <CRC-32, or - for none>                homeport.assignment, as systemd passes it
+    fw-cfg    <CRC-32, or - for none>                 the same from QEMU
     keyfile   <path> <CRC-32 of its bytes>            and it must be a regular file, 0600
     up        <interface> <UUID of the profile that must be active on it>
     address   <interface> <address>
@@ -30,6 +31,7 @@ PATIENCE = 5.0
 STARTED = "@STARTED@"
 FINISHED = "@FINISHED@"
 MESSAGE = "homeport: assigned configuration in force: unchanged"
+FIRMWARE_FILE = "sys/firmware/qemu_fw_cfg/by_name/opt/io.homeport/assignment/raw"  # sources/fwcfg.py, PATH
 # Ours and Elemental's: a different mode must never find the fast path open.
 ARGUMENTS = ("homeport.", "elemental.", "rd.cos.", "CDLABEL")
 
@@ -88,6 +90,15 @@ def credential() -> str:
         return "-"
 
 
+def firmware_file(root: str) -> str:
+    """The same for an assignment that QEMU passes; its file has no time that would tell."""
+    try:
+        with open(os.path.join(root, FIRMWARE_FILE), "rb") as file:
+            return checksum(file.read())
+    except OSError:
+        return "-"
+
+
 def checksum(data: bytes) -> str:
     """CRC-32: against damage and edits, not against root, who may do as root pleases."""
     import zlib
@@ -101,6 +112,8 @@ def _holds(root: str, fact: list[str]) -> bool:
         return our_arguments(root) == fact[1]
     if fact[0] == "credential":
         return credential() == fact[1]
+    if fact[0] == "fw-cfg":
+        return firmware_file(root) == fact[1]
     if fact[0] == "keyfile":
         path = os.path.join(root, fact[1])
         if os.lstat(path).st_mode & 0o177777 != 0o100600:

@@ -42,7 +42,7 @@ def kernel_names(assignment: Assignment, resolved: Resolved) -> Mapping[str, str
 def changes(machine: Machine, assignment: Assignment) -> list[Complaint]:
     """That these are not the keyfiles that are kept: not all that they say can be seen from outside."""
     kept = machine.store.read_manifest().revision
-    if kept == assignment.revision:
+    if kept == assignment.revision or machine.on_prepared:
         return []
     return [Complaint(assignment.config_path, f"keyfiles of revision {kept or '(none)'}",
                       f"those of revision {assignment.revision}")]

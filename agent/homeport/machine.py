@@ -20,6 +20,7 @@ from homeport.settings import Settings
 if TYPE_CHECKING:
     from homeport.host.ahead import Ahead
     from homeport.host.networkmanager import Manager
+    from homeport.prepared import Prepared
 
 
 @dataclass
@@ -39,6 +40,12 @@ class Machine:
     free_interfaces: frozenset[str] = frozenset()
     in_memory: frozenset[str] | None = None  # UUIDs of the profiles in /run before the apply; None: nothing was applied
     settings_fault: SettingsError | None = None
+    ends: float | None = None  # when all of it must be over; None: each thing has its own limit
+    asks_once: bool = False  # not again what the initramfs has asked in this boot
+    on_prepared: bool = False  # whether what is understood is the document that the prepared profiles were made of
+    _prepared: Prepared | None = None
+    _protected: frozenset[str] | None = None
+    _looked: bool = False
     _manager: Manager | None = None
     _nm_patience: float | None = None
 
@@ -51,11 +58,36 @@ class Machine:
         if self._manager is None:
             from homeport.host.networkmanager import Manager
             if self._nm_patience is None:
-                self._nm_patience = time.monotonic() + self.settings.nm_wait
+                self._nm_patience = time.monotonic() + self.patience(self.settings.nm_wait)
             manager = Manager()
             manager.wait_ready(self._nm_patience)
             self._manager = manager
         return self._manager
+
+    @property
+    def prepared(self) -> Prepared | None:
+        """Profiles that were made before NetworkManager ran, if any still have to show that they work."""
+        if not self._looked:
+            from homeport.prepared import read
+            self._looked, self._prepared = True, read(self.root)
+        return self._prepared
+
+    @prepared.setter
+    def prepared(self, value: Prepared | None) -> None:
+        self._looked, self._prepared = True, value
+
+    @property
+    def protected(self) -> frozenset[str]:
+        """The interfaces that the root file system stands on: never to be taken down."""
+        if self._protected is None:
+            from homeport.host.rootfs import cards_under, network_root
+            where = network_root(self.facts.cmdline, self.root)
+            self._protected = cards_under(where, self.root) if where else frozenset()
+        return self._protected
+
+    def patience(self, seconds: float) -> float:
+        """At most `seconds` to wait, and less if all must be over before; never nothing."""
+        return seconds if self.ends is None else max(0.5, min(seconds, self.ends - time.monotonic()))
 
     def close(self) -> None:
         if self._manager is not None:

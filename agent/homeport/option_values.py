@@ -80,6 +80,16 @@ def parse_paths(text: str) -> tuple[str, ...]:
     return tuple(_path(word, 'an absolute path such as "/etc/homeport/ca.pem"') for word in split(text))
 
 
+def parse_seed(text: str) -> tuple[str, ...]:
+    """Absolute paths; or one document, packed and in base64, which never begins with a slash."""
+    words = split(text)
+    if len(words) == 1 and not words[0].startswith("/") and words[0].isascii() and (
+            words[0].replace("+", "").replace("/", "").replace("-", "").replace("_", "").rstrip("=").isalnum()):
+        return (words[0],)
+    return tuple(_path(word, 'an absolute path such as "/etc/homeport/seed.yaml", or a document in base64')
+                 for word in words)
+
+
 def parse_locations(text: str) -> tuple[str, ...]:
     """Paths and URLs where a document may be, with fields such as {uuid} in them."""
     return tuple(_location(word) for word in split(text))

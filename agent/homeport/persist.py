@@ -23,10 +23,10 @@ from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
-from homeport.host.store import INFLIGHT, LIMIT, STAMP, Manifest, OwnedFile
+from homeport.host.store import INFLIGHT, LIMIT, PREPARED, STAMP, Manifest, OwnedFile
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
-from homeport.sources import Reply
+from homeport.sources import Reply, drive
 
 log = logging.getLogger(__name__)
 
@@ -74,7 +74,7 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
     manager = machine.manager
     chosen = profiles.persisted_set(
         manager.profiles(), manager.devices(), plan.interfaces, before=machine.in_memory,
-        ours=machine.store.read_manifest().uuids, loopback=plan.needs_loopback)
+        ours=machine.store.read_manifest().uuids | prepared_uuids(machine), loopback=plan.needs_loopback)
     by_name = profiles.by_name(chosen)
     made = own_profiles(
         {name: read_profile(profile, plan) for name, profile in by_name.items()},
@@ -84,6 +84,10 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
     if homeless:
         log.warning("No interface can keep the DNS servers %s, going on without them", ", ".join(homeless))
     return {name: (by_name[name].uuid, keyfile) for name, keyfile in made.items()}
+
+
+def prepared_uuids(machine: Machine) -> frozenset[str]:
+    return machine.prepared.uuids if machine.on_prepared and machine.prepared else frozenset()
 
 
 def read_profile(profile: Profile, plan: Plan) -> str:
@@ -147,7 +151,7 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
     root = str(machine.root)
     lines = [fastpath.HEADER, f"arguments\t{fastpath.our_arguments(root)}"]
     lines += [f"as-was\t{path}\t{fastpath.as_was(root, path)}" for path in watched(machine, reply)]
-    lines.append(f"credential\t{fastpath.credential()}")
+    lines += [f"credential\t{fastpath.credential()}", f"fw-cfg\t{fastpath.firmware_file(root)}"]
     for file in files:
         with open(os.path.join(root, file.path), "rb") as content:
             lines.append(f"keyfile\t{file.path}\t{fastpath.checksum(content.read())}")
@@ -172,7 +176,7 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
 # What else can change what homeport would do: the program itself, who the machine is, its mode; and a run that was
 # killed while applying, after which there is something to undo (nmstate's DNS is on disk before anything is proven).
 WATCHED = (
-    INFLIGHT,
+    INFLIGHT, PREPARED, *(f"{drive.BY_LABEL}/{label}" for label in drive.LABELS),
     *FILES, *DROP_INS, "usr/lib/homeport/homeport.pyz", "etc/homeport/identity",
     "run/elemental/recovery_mode", "run/elemental/live_mode", "run/cos/recovery_mode", "run/cos/live_mode",
     "oem/reset-cloud-config.yaml", "oem/registration/config.yaml",

@@ -72,7 +72,14 @@ def render_given(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dic
 
 def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:
     """What `nmstatectl gc` makes of the desired state, checked as a stranger's text and made ours."""
-    machine_id = read_machine_id(root)
+    texts = checked_texts(config)
+    uuids = {name: stable_uuid(read_machine_id(root), name) for name in texts}
+    keyfiles = own_profiles(texts, uuids=uuids, nics=tuple(nics.values()), tags={"revision": revision})
+    return {file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}
+
+
+def checked_texts(config: Mapping[str, Any]) -> dict[str, str]:
+    """Interface -> the text that `nmstatectl gc` makes for it. Raises DocumentError for what must not be written."""
     texts: dict[str, str] = {}
     complaints = []
     for name, raw in nmstatectl.gc(config):
@@ -83,9 +90,7 @@ def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Pa
             texts[profile.get("connection", "interface-name") or profile.get("connection", "id") or name] = text
     if complaints:
         raise DocumentError(complaints, "nmstatectl made text of this document that is not safe to write")
-    uuids = {name: stable_uuid(machine_id, name) for name in texts}
-    keyfiles = own_profiles(texts, uuids=uuids, nics=tuple(nics.values()), tags={"revision": revision})
-    return {file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}
+    return texts
 
 
 def address(name: str, text: str) -> Address:

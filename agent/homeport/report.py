@@ -156,6 +156,8 @@ def show_status(status: Mapping[str, Any]) -> str:
     if steps:
         text += "\n\n" + "\n".join(
             f"{step['seconds']:>9.3f} s  {step['name']:<12} {step.get('note', '')}".rstrip() for step in steps)
+    if early := status.get("initrd"):
+        text += f"\n\nbefore, in the initramfs:\n{show_status(early)}"
     complaints = status.get("complaints", [])
     if complaints:
         text += "\n\ncomplaints about the document:\n" + "\n".join(

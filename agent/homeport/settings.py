@@ -27,6 +27,7 @@ from homeport.option_values import (
     parse_paths,
     parse_platform,
     parse_proxy,
+    parse_seed,
     parse_text,
     parse_web_address,
     some_of,
@@ -36,7 +37,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-SOURCES = ("credential", "file", "url", "elemental", "platform")
+SOURCES = ("credential", "fw-cfg", "file", "drive", "url", "elemental", "platform")
 IDENTITY_KINDS = ("tpm", "smbios-uuid", "smbios-serial", "mac")
 MODES = ("auto", "active", "passive", "recovery", "reset", "live")
 FILES = ("usr/lib/homeport/homeport.conf", "etc/homeport/homeport.conf")
@@ -89,8 +90,9 @@ OPTIONS: tuple[Option, ...] = (
            "Where this machine's document is: an absolute path or an http(s) URL. {uuid}, {serial}, {mac}, "
            "{hostname} and {tpmhash} stand for what the machine is. Several are tried in order.",
            group="Where the assignment comes from", aliases=("config-url", "config-file"), many=True),
-    Option("sources", "credential file url elemental platform", some_of(*SOURCES),
-           "Which sources are asked, in this order."),
+    Option("sources", "credential fw-cfg file drive url elemental platform", some_of(*SOURCES),
+           "Which sources are asked, in this order. fw-cfg is a file that QEMU passes (opt/io.homeport/assignment), "
+           "drive a file system labelled HOMEPORT."),
     Option("registration", "", parse_web_address,
            "URL at which this machine registers with an Elemental server (elemental-operator, homeport-server); its "
            "last part is the registration's token, a secret. Empty: as Elemental's own config.yaml says.",
@@ -109,9 +111,10 @@ OPTIONS: tuple[Option, ...] = (
     Option("policy-routing", "auto", one_of("auto", "off"),
            "On clouds, whether traffic from each of several addresses leaves by its own NIC, through tables and rules. "
            "off: where a container network doesn't get on with that."),
-    Option("seed", "/etc/homeport/seed.yaml /usr/lib/homeport/seed.yaml", parse_paths,
+    Option("seed", "/etc/homeport/seed.yaml /usr/lib/homeport/seed.yaml", parse_seed,
            "Documents to use when neither a source nor a last-known-good assignment is there; the first that "
-           "exists counts.", many=True),
+           "exists counts. Or, on the kernel line, the document itself: gzip or zstd, then base64.", many=True,
+           secret=True),
     Option("ca", "", parse_paths,
            "PEM files with certificate authorities to trust for https, in addition to the system's. Several "
            "let one be replaced by the next without a gap.", many=True),
@@ -131,7 +134,8 @@ OPTIONS: tuple[Option, ...] = (
            "the same on one line.", in_files=False),
     Option("initrd", "auto", one_of("auto", "off", "always"),
            "Whether homeport works in the initramfs. auto: if the root file system or an argument asks for "
-           "the network there, or if the assignment is at hand without one."),
+           "the network there, or if the assignment or a seed is at hand without one. What the kernel line itself "
+           "says of the network there (ip=, bond=, ...) always wins."),
     Option("refresh", "yes", parse_boolean,
            "Whether the sources are asked again after a boot that found its assignment unchanged on disk."),
     Option("allow-dispatch", "no", parse_boolean,
@@ -141,7 +145,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("deadline", "120s", parse_duration,
            "Total time for all sources in the real root; then the next rung of the ladder.",
            group="How long things may take"),
-    Option("initrd-deadline", "30s", parse_duration, "The same in the initramfs."),
+    Option("initrd-deadline", "30s", parse_duration,
+           "Total time for everything in the initramfs; the sources get two thirds of it."),
     Option("connect-timeout", "5s", parse_duration, "One attempt: to be connected."),
     Option("header-timeout", "10s", parse_duration, "One attempt: until the answer begins."),
     Option("body-timeout", "20s", parse_duration, "One attempt: until the document is complete."),

@@ -27,7 +27,7 @@ from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.core.proof import Target
 from homeport.core.schema import is_policy
-from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError
+from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError, RootOnNetwork
 from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles
 from homeport.host.ahead import Ahead
 from homeport.host.store import Manifest
@@ -83,7 +83,7 @@ def read_tpm(machine: Machine) -> TpmFact | None:
     if absent := why_absent(machine.root):
         return TpmFact(fault=absent)
     from homeport.host import tpm
-    return tpm.read_fact(machine.root, limit=settings.tpm_timeout)
+    return tpm.read_fact(machine.root, limit=machine.patience(settings.tpm_timeout))
 
 
 def fetch(machine: Machine) -> Reply:
@@ -95,6 +95,10 @@ def fetch(machine: Machine) -> Reply:
     known = machine.store.read_manifest() if machine.store.read_assigned() else Manifest()
     with report.step("fetch") as notes:
         machine.current = machine.current or Ahead(nmstatectl.show)
+        if reply := already_asked(machine):
+            report.fetched, report.source = True, reply.label
+            notes.append(f"asked in the initramfs: {reply.label}")
+            return reply
         reply = sources.fetch(
             settings, machine.identity or Identity(), root=machine.root, etag=known.etag, etag_url=known.url,
             deadline=machine.started + fetch_limit(machine), floor=max(known.proven_at, installed_at()),
@@ -106,6 +110,20 @@ def fetch(machine: Machine) -> Reply:
         notes.append(f"{len(reply.data)} bytes from {reply.label}")
         log.info("assignment from %s", reply.label)
         return reply
+
+
+def already_asked(machine: Machine) -> Reply | None:
+    """What the initramfs was told in this boot, None if it was not told anything that is in force."""
+    if not machine.asks_once:
+        return None
+    from homeport import prepared
+    early = machine.store.read_initrd_status() or {}
+    if machine.prepared is not None and machine.prepared.fetched and machine.prepared.rung == prepared.ASSIGNED:
+        return machine.prepared.reply(prepared.document(machine.root))
+    told = early.get("fetched") and early.get("rung") == "assigned" and early.get("boot_id") == machine.report.boot_id
+    if told and early.get("revision") == machine.store.read_manifest().revision and machine.store.read_assigned():
+        return recall(machine, not_modified=True)
+    return None
 
 
 def fetch_until_ready(machine: Machine) -> tuple[Reply, Assignment]:
@@ -143,7 +161,8 @@ def installed_at() -> float:
 def fetch_limit(machine: Machine) -> float:
     """Seconds from the start of the run within which a source must have answered."""
     settings = machine.settings
-    return settings.initrd_deadline if machine.stage is Stage.INITRD else settings.deadline
+    # In the initramfs a third is left for cards, applying and proof.
+    return settings.initrd_deadline * 2 / 3 if machine.stage is Stage.INITRD else settings.deadline
 
 
 def recall(machine: Machine, *, not_modified: bool = False) -> Reply:
@@ -173,7 +192,16 @@ def understand(machine: Machine, reply: Reply) -> Assignment:
             content_type=reply.content_type, allow_dispatch=machine.settings.allow_dispatch)
         machine.report.revision = assignment.revision
         notes.append(f"revision {assignment.revision}")
+        machine.on_prepared = is_prepared(machine, reply)
         return assignment
+
+
+def is_prepared(machine: Machine, reply: Reply) -> bool:
+    """Whether NetworkManager has started with profiles that were made of this very document."""
+    if machine.prepared is None:
+        return False
+    from homeport import prepared
+    return prepared.is_of(machine.root, machine.prepared, reply)
 
 
 def make_plan(machine: Machine, assignment: Assignment) -> Plan:
@@ -181,12 +209,13 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
     with machine.report.step("plan") as notes:
         resolved = find_nics(machine, stated(assignment))
         notes += resolved.notes
+        also = await_prepared(machine)
         complaints = preflight.missing(
             resolved.config, interfaces=[nic.name for nic in machine.facts.nics],
             networkmanager=machine.manager.version(), root=machine.root)
         if complaints:
             raise DocumentError(complaints)
-        ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config)
+        ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
         before = former_state(machine)
         desired = former.removing(resolved.config, before)
         shown = current_state(machine)
@@ -201,9 +230,42 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             strangers=strangers.find(shown, desired, before, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
+        refuse_to_move_root(machine, plan)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
+
+
+def await_prepared(machine: Machine) -> frozenset[str]:
+    """The UUIDs of the profiles that were made of this document before NetworkManager ran, as up as they get."""
+    if not machine.on_prepared or machine.prepared is None:
+        return frozenset()
+    from homeport import prepared
+    prepared.await_up(machine, machine.prepared)
+    machine.current = None
+    return machine.prepared.uuids
+
+
+def refuse_to_move_root(machine: Machine, plan: Plan) -> None:
+    """Raises RootOnNetwork if anything would change on a card that the root file system stands on.
+
+    The document is put in force as a whole or not at all: a part of it nobody has asked for. One that leaves those
+    cards out is put in force like any other.
+    """
+    if plan.in_force or not machine.protected:
+        return
+    touched = machine.protected & {*plan.interfaces, *plan.retired, *named(plan.desired)}
+    if touched:
+        raise RootOnNetwork(
+            f"the root file system stands on {', '.join(sorted(touched))}: left as it is",
+            "put in force by the initramfs at the next boot, if homeport works there")
+
+
+def named(desired: Mapping[str, Any]) -> Iterator[str]:
+    """Every interface that a desired state says anything of."""
+    yield from (str(interface.get("name")) for interface in desired.get("interfaces", ()))
+    for route in (desired.get("routes") or {}).get("config") or ():
+        yield str(route.get("next-hop-interface"))
 
 
 def stated(assignment: Assignment) -> Assignment:
@@ -252,7 +314,8 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
 
     Raises DocumentError that names the candidates if one stays away.
     """
-    end = time.monotonic() + machine.settings.nic_wait
+    patience = machine.patience(machine.settings.nic_wait)
+    end = time.monotonic() + patience
     config = assignment.config
     if is_policy(config):
         config = capture(config, end)
@@ -261,7 +324,7 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
             raise DocumentError(complaints)
     resolved = resolve(config, machine.facts.nics)
     if resolved.missing:
-        journal.console(f"waiting for {', '.join(resolved.missing)}, {machine.settings.nic_wait:.0f} s at most")
+        journal.console(f"waiting for {', '.join(resolved.missing)}, {patience:.0f} s at most")
     while resolved.missing and nics.wait_for_change(end):
         machine.facts = replace(machine.facts, nics=nics.read_nics(machine.root))
         resolved = resolve(config, machine.facts.nics)
@@ -321,7 +384,7 @@ def compare(machine: Machine, transaction: Transaction) -> None:
         machine.report.proof = []
         with recorded(machine, notes) as evidence:
             evidence += proof.prove_addresses(
-                transaction.plan.desired, deadline=time.monotonic() + machine.settings.proof_timeout,
+                transaction.plan.desired, deadline=time.monotonic() + machine.patience(machine.settings.proof_timeout),
                 free=machine.free_interfaces)
         transaction.settle()
 
@@ -334,8 +397,8 @@ def prove(machine: Machine, plan: Plan, reply: Reply) -> None:
         with recorded(machine, notes) as evidence:
             evidence += proof.prove(
                 targets, desired=plan.desired, source_url=source_to_reach(machine, reply),
-                deadline=time.monotonic() + machine.settings.proof_timeout, ca_files=machine.settings.ca,
-                addresses_proven=True)
+                deadline=time.monotonic() + machine.patience(machine.settings.proof_timeout),
+                ca_files=machine.settings.ca, addresses_proven=True)
 
 
 @contextmanager
@@ -404,10 +467,11 @@ def report(machine: Machine) -> None:
     if machine.dry_run:
         return
     try:
-        machine.store.write_status(outcome.as_json(), in_force=outcome.rung in PROVEN)
+        machine.store.write_status(outcome.as_json(), in_force=outcome.rung in PROVEN,
+                                   in_initrd=machine.stage is Stage.INITRD)
     except OSError as error:
         log.warning("Cannot write the status file: %s; the journal has it all", error)
-    if machine.settings.report:
+    if machine.settings.report and machine.stage is Stage.HOST:
         tell_server(machine)
 
 

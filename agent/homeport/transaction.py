@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any
 
+from homeport import prepared
 from homeport.core.compare import differences
 from homeport.core.plan import Plan
 from homeport.core.strangers import handed_along
@@ -92,11 +93,13 @@ class Transaction:
             return
         if self.plan.keyfiles:
             from homeport.host.activation import bring_up
-            bring_up(self.machine.manager, self.plan.keyfiles, self.plan.names, timeout=settings.apply_timeout,
+            bring_up(self.machine.manager, self.plan.keyfiles, self.plan.names,
+                     timeout=self.machine.patience(settings.apply_timeout),
                      checkpoint_seconds=int(settings.apply_timeout + WINDOW + settings.proof_timeout))
             return
         nmstatectl.apply(
-            handed_along(self.plan.desired, self.plan.strangers), timeout=settings.apply_timeout,
+            handed_along(self.plan.desired, self.plan.strangers),
+            timeout=self.machine.patience(settings.apply_timeout),
             override=self.plan.override, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
         self.machine.manager.set_global_dns({} if self.plan.has_dns else _variants(self.before.global_dns))
 
@@ -105,7 +108,7 @@ class Transaction:
 
         Raises ApplyError with the differences that are left when the time is up.
         """
-        end = time.monotonic() + self.machine.settings.proof_timeout
+        end = time.monotonic() + self.machine.patience(self.machine.settings.proof_timeout)
         while True:
             current = nmstatectl.show()
             left = differences(self.plan.in_memory, current)
@@ -141,6 +144,23 @@ class Transaction:
             log.warning("Cannot roll back by checkpoint: %s; removing the new profiles instead", error)
             restarted = True
         undo(self.machine, self.before, drop_unproven=restarted)
+
+
+class Confirmation(Transaction):
+    """The same for profiles that NetworkManager has started with: they are in force, and only have to be proven."""
+
+    def __enter__(self) -> Confirmation:
+        return self
+
+    def apply(self) -> None:
+        """Nothing: it is all there."""
+
+    def commit(self) -> None:
+        if self.machine.prepared is not None:
+            prepared.confirm(self.machine, self.machine.prepared)
+
+    def roll_back(self) -> None:
+        prepared.drop(self.machine)
 
 
 def recover(machine: Machine) -> None:

@@ -41,8 +41,8 @@ def test_the_first_that_has_something_decides(tmp_path: Path, server: Any, ask: 
 def test_why_the_others_had_nothing_is_kept(tmp_path: Path, server: Any, ask: Any) -> None:
     reply = ask("/etc/net.yaml", f"{server.url}/a", root=tmp_path)
     assert reply.passed_over == (
-        "credential: No credential homeport.assignment was passed to this machine",
-        "file: No document for this machine at /etc/net.yaml")
+        "credential: No credential homeport.assignment was passed to this machine", "fw-cfg: not configured",
+        "file: No document for this machine at /etc/net.yaml", "drive: not configured")
 
 
 def test_a_document_that_is_there_but_unusable_decides_too(tmp_path: Path, server: Any, ask: Any) -> None:

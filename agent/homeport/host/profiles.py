@@ -35,14 +35,16 @@ class Ownership:
     override: bool
 
 
-def whose(manager: Manager, manifest: Manifest, config: Mapping[str, Any]) -> Ownership:
+def whose(manager: Manager, manifest: Manifest, config: Mapping[str, Any],
+          also: Collection[str] = ()) -> Ownership:
+    """By the manifest; `also` are UUIDs of other profiles that are ours."""
     devices = {device.interface: device for device in manager.devices()}
     foreign, strangers, ours = [], False, False
     for interface in config.get("interfaces", ()):
         if interface.get("state", "up") != "up":
             continue
         device = devices.get(interface["name"])
-        if device is not None and device.profile in manifest.uuids:
+        if device is not None and (device.profile in manifest.uuids or device.profile in also):
             ours = True
             continue
         foreign.append(interface["name"])

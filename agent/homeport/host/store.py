@@ -24,12 +24,22 @@ MANIFEST = f"{STATE_DIR}/manifest.json"
 INFLIGHT = f"{STATE_DIR}/inflight.json"
 STAMP = f"{STATE_DIR}/fastpath"
 STATUS = f"{RUN_DIR}/status.json"
+# What became of the initramfs's part of this boot.
+INITRD_STATUS = f"{RUN_DIR}/initrd-status.json"
+# Left by `homeport prepare` in the initramfs: for homeport-initrd.service, and for homeport-handover.service.
+INITRD = f"{RUN_DIR}/initrd"
+HANDOVER = f"{RUN_DIR}/handover"
+# Profiles made before NetworkManager ran, and the document they were made of (prepared.py).
+PREPARED = f"{RUN_DIR}/prepared.json"
+PREPARED_DOCUMENT = f"{RUN_DIR}/prepared.document"
 # There while a configuration that was proven is in force: NetworkManager-wait-online has nothing to wait for then.
 IN_FORCE = f"{RUN_DIR}/in-force"
 # Which instance a platform that wants to hear of a boot only once has heard of (sources/platforms/checkin.py).
 CHECKED_IN = f"{STATE_DIR}/checked-in"
 # What a registration server last said of its authorities (sources/elemental.py).
 REGISTRATION_CA = f"{STATE_DIR}/registration-ca.pem"
+# The key of a machine without a TPM that is to have one (softwaretpm.py).
+SOFTWARE_EK = f"{STATE_DIR}/software-ek.pem"
 
 # The same as ASSIGNED and MANIFEST, of an assignment that runs and is not kept. While they are there they count.
 RUNNING = f"{RUN_DIR}/assigned.yaml"
@@ -182,17 +192,24 @@ class Store:
         for path in (STAMP, RUNNING, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, RUNNING_MANIFEST, MANIFEST):
             remove(self.root, path)
 
-    def write_status(self, status: Mapping[str, Any], *, in_force: bool = False) -> None:
-        """Publish the outcome, and whether a proven configuration is in force."""
+    def write_status(self, status: Mapping[str, Any], *, in_force: bool = False, in_initrd: bool = False) -> None:
+        """Publish the outcome, and whether a proven configuration is in force.
+
+        That of the initramfs stays beside that of the real root.
+        """
         make_dir(self.root, RUN_DIR, 0o755)
         if in_force:
             write_atomic(self.root, IN_FORCE, b"", 0o644)
         else:
             remove(self.root, IN_FORCE)
-        write_atomic(self.root, STATUS, json.dumps(status, indent=1).encode() + b"\n", 0o644)
+        path = INITRD_STATUS if in_initrd else STATUS
+        write_atomic(self.root, path, json.dumps(status, indent=1).encode() + b"\n", 0o644)
 
     def read_status(self) -> dict[str, Any] | None:
         return self._read_json(STATUS)
+
+    def read_initrd_status(self) -> dict[str, Any] | None:
+        return self._read_json(INITRD_STATUS)
 
     def _read_json(self, path: str) -> dict[str, Any] | None:
         data = read_file(self.root, path, LIMIT)

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from homeport.core.identity import Identity
     from homeport.settings import Settings
 
-__all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "may_register", "needs_network", "read_seed"]
+__all__ = ["LARGEST", "SOURCES", "Clock", "Reply", "fetch", "is_at_hand", "may_register", "needs_network", "read_seed"]
 
-SOURCES = ("credential", "file", "url", "elemental", "platform")
+SOURCES = ("credential", "fw-cfg", "file", "drive", "url", "elemental", "platform")
 OVER_NETWORK = ("url", "elemental")
+# What is here, or is not: being there is their configuration.
+AT_HAND = ("credential", "fw-cfg", "file", "drive")
 NOTHING_KNOWN = Facts()
 
 
@@ -53,7 +55,8 @@ def fetch(settings: Settings, identity: Identity, *, deadline: float, root: str 
         except SourceError as error:
             passed_over.append(f"{name}: {error.message}")
             # Nothing where nobody said that there is something: as good as not configured.
-            if not (isinstance(error, Unconfigured) or (name == "credential" and isinstance(error, NoAssignment))):
+            if not (isinstance(error, Unconfigured) or (
+                    name in ("credential", "fw-cfg") and isinstance(error, NoAssignment))):
                 failures.append(error)
             continue
         return replace(reply, passed_over=tuple(passed_over))
@@ -74,13 +77,17 @@ def may_register(settings: Settings, root: str | os.PathLike[str] = "/") -> bool
 
 
 def read_seed(settings: Settings, *, root: str | os.PathLike[str] = "/") -> Reply:
-    """The document baked into the image or medium. Raises NoAssignment if there is none."""
-    from homeport.sources.file import read_first
-    reply = read_first(settings.seed, root=root, source="seed")
-    if reply is None:
-        raise NoAssignment("This image has no seed document",
-                           f"one can be put at {settings.seed[0]}" if settings.seed else "")
-    return reply
+    """The document for when there is no other. Raises NoAssignment if there is none."""
+    from homeport.sources import seeds
+    return seeds.read(settings, root=root)
+
+
+def is_at_hand(settings: Settings, root: str | os.PathLike[str] = "/") -> bool:
+    """Whether a source that needs no network may have something: nothing is read, so it costs nothing."""
+    from homeport.sources import credential
+    return any((name != "credential" and _is_configured(name, settings, root))
+               or (name == "credential" and credential.is_there(root))
+               for name in AT_HAND if name in settings.sources)
 
 
 def _is_configured(name: str, settings: Settings, root: str | os.PathLike[str]) -> bool:
@@ -91,6 +98,12 @@ def _is_configured(name: str, settings: Settings, root: str | os.PathLike[str]) 
         return True  # being there is its configuration
     if name == "platform":
         return _may_ask_platform(settings, root)
+    if name == "fw-cfg":
+        from homeport.sources import fwcfg
+        return fwcfg.is_there(root)
+    if name == "drive":
+        from homeport.sources import drive
+        return drive.is_there(root)
     return any(is_url(location) == (name == "url") for location in settings.config)
 
 
@@ -110,9 +123,15 @@ def _ask(name: str, settings: Settings, identity: Identity, *, root: str | os.Pa
     if name == "credential":
         from homeport.sources import credential
         return credential.fetch(root=root)
+    if name == "fw-cfg":
+        from homeport.sources import fwcfg
+        return fwcfg.fetch(root=root)
     if name == "file":
         from homeport.sources import file
         return file.fetch(settings, identity, root=root)
+    if name == "drive":
+        from homeport.sources import drive
+        return drive.fetch(identity, root=root)
     if name == "elemental":
         from homeport.sources import elemental
         return elemental.fetch(settings, identity, root=root, deadline=deadline, floor=floor, clock=clock,

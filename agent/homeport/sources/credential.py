@@ -36,6 +36,12 @@ def fetch(*, root: str | os.PathLike[str] = "/", environ: Mapping[str, str] = os
     raise NoAssignment(f"No credential {CREDENTIAL} was passed to this machine")
 
 
+def is_there(root: str | os.PathLike[str] = "/", environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether one was passed, without reading it."""
+    folders = (os.path.join(os.sep, environ.get("CREDENTIALS_DIRECTORY", "")), os.path.join(root, OF_THE_SYSTEM[1:]))
+    return any(folder != os.sep and os.path.exists(os.path.join(folder, CREDENTIAL)) for folder in folders)
+
+
 def _unreadable(error: OSError, folder: str) -> Exception:
     return too_large(error, f"credential {CREDENTIAL}") or SourceError(
         f"Cannot read the credential {CREDENTIAL} in {folder}: {error.strerror}",

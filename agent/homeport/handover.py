@@ -1,0 +1,239 @@
+"""From the initramfs to the real root: what was found out and proven, before anything there is started.
+
+    proven here          keyfiles, document and manifest go to the real root, under the same UUIDs, so that its
+                         NetworkManager takes the cards over as they are; or stay in /run where that cannot be
+                         written now, and the real root's homeport keeps them
+    kept, and up         the real root has it all
+    nothing ran here     a document at hand is rendered for the real root's NetworkManager, which starts straight into
+                         it; the real root's homeport proves it
+
+Knows the order of writes, and what of the real root may be written now. Never raises for what the real root's homeport
+can do later, and says so.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+from homeport import kept, offline, prepare, prepared, steps
+from homeport.core.facts import Mode
+from homeport.core.keyfile import Keyfile, parse
+from homeport.errors import HomeportError, NoAssignment
+from homeport.host import journal, keyfiles, rootfs
+from homeport.host.facts import read_machine_id
+from homeport.host.files import is_dir, make_dir, read_file, remove, resolve, write_atomic
+from homeport.host.store import LIMIT, STAMP, Store
+from homeport.machine import Machine
+from homeport.sources import Reply, needs_network, seeds
+
+log = logging.getLogger(__name__)
+
+REAL_ROOT = Path("/sysroot")
+# Where a file system of its own would hide what is written now.
+PLACES = {"/etc": "/etc", "/etc/NetworkManager": "/etc", "/var": "/var", "/var/lib": "/var",
+          "/var/lib/homeport": "/var"}
+# Those on which a read-only mount may be made writable for a moment. Not an image's own kinds, and not the network.
+WRITABLE_TYPES = ("ext4", "xfs", "btrfs", "f2fs", "ext2", "ext3")
+RELABEL = "run/tmpfiles.d/homeport-relabel.conf"
+RELABEL_LINES = (
+    "# Written in the initramfs, where no SELinux policy was loaded (tmpfiles.d(5), z: restore the label).\n"
+    "z /etc/NetworkManager/system-connections - - - -\n"
+    "z /etc/NetworkManager/system-connections/homeport-*.nmconnection - - - -\n"
+    "Z /var/lib/homeport - - - -\n")
+
+
+def handover(machine: Machine, real: Path = REAL_ROOT) -> None:
+    """The whole of it; what cannot be done now is left to the real root's homeport, and said."""
+    steps.read_facts(machine)
+    early = machine.store.read_initrd_status()
+    if kept.note(machine.root):
+        after_a_run(machine, real, early or {})
+    elif machine.facts.mode in (Mode.ACTIVE, Mode.PASSIVE):
+        before_any_run(machine, real)
+
+
+# -- what ran here --
+
+def after_a_run(machine: Machine, real: Path, early: Mapping[str, object]) -> None:
+    """NetworkManager ran here, and homeport may have put something in force."""
+    if early.get("rung") == "last-known-good" and kept.is_there(machine):
+        log.info("nothing to hand over: the real root's own profiles are up")
+        return
+    if not machine.store.read_manifest().complete or machine.store.read_assigned() is None:
+        log.info("nothing to hand over: nothing was proven in the initramfs")
+        return
+    if why := obstacle(machine, real):
+        leave(machine, why, bool(early.get("fetched")))
+        return
+    try:
+        with as_writable(real):
+            give(machine, real)
+    except (HomeportError, OSError) as error:
+        leave(machine, str(error), bool(early.get("fetched")))
+        return
+    log.info("handed over to the real root: revision %s", machine.store.read_manifest().revision)
+
+
+def give(machine: Machine, real: Path) -> None:
+    """In the order of persist.py: at every instant the former assignment is whole, or the new one is the newest.
+
+    Raises PersistError, OSError.
+    """
+    here, there = machine.store, Store(real)
+    manifest, texts = here.read_manifest(), profiles_here(machine)
+    files = tuple(replace(file, path=keyfiles.path_of(file.interface, real)) for file in manifest.keyfiles)
+    relabel(machine.root, real)
+    remove(real, STAMP)
+    there.keep_document(here.read_assigned() or b"")
+    announced = there.announce(manifest, files)
+    keyfiles.write_profiles(real, texts, announced)
+    keyfiles.remove_owned(real, announced, keep=[file.path for file in files])
+    for path in kept.BESIDE:
+        data = read_file(machine.root, path, LIMIT)
+        # A key that is there already is the machine's; a second one would make it another machine.
+        if data is not None and read_file(real, path, LIMIT) is None:
+            write_atomic(real, path, data)
+    there.write_manifest(replace(announced, stale=(), complete=True))
+
+
+def leave(machine: Machine, why: str, fetched: bool) -> None:
+    """Keep it in /run, under the same UUIDs, for the real root's NetworkManager to use and its homeport to keep."""
+    manifest, document = machine.store.read_manifest(), machine.store.read_assigned() or b""
+    record = prepared.Prepared(
+        prepared.ASSIGNED, source=manifest.source, url=manifest.url, etag=manifest.etag,
+        content_type=manifest.content_type, proven=True, fetched=fetched, over_network=fetched)
+    prepared.write(machine.root, record, document, profiles_here(machine))
+    journal.console(f"the real root cannot be written yet, it keeps the network itself: {why}")
+
+
+def profiles_here(machine: Machine) -> dict[str, Keyfile]:
+    """Interface -> profile, of what was kept in the initramfs."""
+    return {file.interface: parse((read_file(machine.root, file.path, LIMIT) or b"").decode())
+            for file in machine.store.read_manifest().keyfiles}
+
+
+# -- what did not --
+
+def before_any_run(machine: Machine, real: Path) -> None:
+    """Nothing needed a network here; a document at hand spares the real root its DHCP."""
+    store = Store(real)
+    try:
+        reply = prepare.read_at_hand(machine)
+    except NoAssignment as nothing:
+        log.debug("%s", nothing)
+    except HomeportError as error:
+        prepare.tell(prepared.ASSIGNED, error)
+    else:
+        if store.read_assigned() == reply.data and not kept.why_not(real):
+            log.info("the real root has it already: %s", reply.label)
+        elif render(machine, prepared.ASSIGNED, reply, real):
+            return
+    if not kept.why_not(real):
+        return
+    try:
+        seed = a_seed(machine, real)
+    except HomeportError as error:
+        prepare.tell(prepared.SEED, error)
+    else:
+        if seed is not None:
+            render(machine, prepared.SEED, seed, real)
+
+
+def a_seed(machine: Machine, real: Path) -> Reply | None:
+    """One given to this machine; the image's own only where no server is to be asked: it is the last resort."""
+    given = seeds.read_at_hand(machine.settings, root=machine.root)
+    if given is not None or needs_network(machine.settings, machine.root):
+        return given
+    return seeds.read_files(machine.settings, root=machine.root) or seeds.read_files(machine.settings, root=real)
+
+
+def render(machine: Machine, rung: str, reply: Reply, real: Path) -> bool:
+    """Whether the document's profiles are where the real root's NetworkManager looks first."""
+    machine.facts = replace(machine.facts, machine_id=read_machine_id(real))
+    try:
+        if machine.identity is None:
+            steps.identify(machine)
+        made = offline.make(machine, steps.understand(machine, reply), prepare.known_uuids(real))
+        if made:
+            prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
+    except (HomeportError, OSError) as error:
+        prepare.tell(rung, error)
+        return False
+    if made:
+        log.info("made ready for the real root, without any network: %s: %s", reply.label, ", ".join(made))
+    return bool(made)
+
+
+# -- the real root --
+
+def obstacle(machine: Machine, real: Path) -> str:
+    """Why the real root's own files cannot be written from here; "" if they can, or can be made to."""
+    if where := rootfs.network_root(machine.facts.cmdline, machine.root):
+        return f"it is on the network ({where.reason})"
+    fstab = read_fstab(real)
+    for point, place in PLACES.items():
+        if point in fstab and not os.path.ismount(resolve(real, place)):
+            return f"{point} is another file system, which is not mounted yet"
+    for folder in ("/etc", "/var/lib"):
+        if not is_dir(real, folder):
+            return f"there is no {folder} yet"
+    if is_read_only(real) and not may_be_made_writable(real, fstab):
+        return "it is read-only"
+    return ""
+
+
+def read_fstab(real: Path) -> dict[str, tuple[str, str]]:
+    """Mount point -> type and options, as the real root mounts it itself (fstab(5))."""
+    try:
+        text = (read_file(real, "/etc/fstab", LIMIT) or b"").decode("utf-8", "replace")
+    except OSError:
+        return {}
+    lines = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
+    return {fields[1].rstrip("/") or "/": (fields[2], fields[3] if len(fields) > 3 else "")
+            for fields in lines if len(fields) > 2}
+
+
+def is_read_only(real: Path) -> bool:
+    return any(os.statvfs(resolve(real, folder)).f_flag & os.ST_RDONLY for folder in ("/etc", "/var/lib"))
+
+
+def may_be_made_writable(real: Path, fstab: Mapping[str, tuple[str, str]]) -> bool:
+    """Whether the real root makes itself writable in a moment: then nothing speaks against it now.
+
+    An image that is meant to stay as it is says `ro` there, or nothing at all.
+    """
+    fstype, options = fstab.get("/", ("", ""))
+    return bool(fstype) and "ro" not in options.split(",") and mounted_type(real) in WRITABLE_TYPES
+
+
+def mounted_type(real: Path) -> str:
+    """The type of the file system that is mounted at `real`, "" if none is."""
+    try:
+        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return ""
+    found = [line.partition(" - ")[2].split()[0] for line in lines if line.split()[4] == str(real)]
+    return found[-1] if found else ""
+
+
+def as_writable(real: Path) -> ExitStack:
+    """A context in which the real root can be written. Raises OSError."""
+    from homeport.host import mounts
+    stack = ExitStack()
+    if is_read_only(real):
+        stack.enter_context(mounts.writable(real))
+    return stack
+
+
+def relabel(root: Path, real: Path) -> None:
+    """Where the real root has SELinux, its tmpfiles give our files their labels before NetworkManager reads them."""
+    text = (read_file(real, "/etc/selinux/config", LIMIT) or b"").decode("utf-8", "replace")
+    words = [line.partition("=")[2].strip().lower() for line in text.splitlines() if line.startswith("SELINUX=")]
+    if words and words[-1] in ("enforcing", "permissive"):
+        make_dir(root, os.path.dirname(RELABEL), 0o755)
+        write_atomic(root, RELABEL, RELABEL_LINES.encode(), 0o644)

@@ -1,0 +1,141 @@
+"""What the root file system stands on: the network cards that must not be taken down, whatever an assignment says.
+
+Knows /proc/self/mountinfo, the block devices' places in sysfs, and how to ask the kernel which card leads to a server.
+Changes nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import socket
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from homeport.core import initrd
+from homeport.core.cmdline import parse
+
+log = logging.getLogger(__name__)
+
+NETWORK_TYPES = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "afs")
+# The root itself, that of an initramfs, and what is below it where the root is an overlay or a live image.
+ROOTS = ("/", "/sysroot", "/usr", "/sysroot/usr", "/run/rootfsbase", "/run/initramfs/live")
+IBFT = "sys/firmware/ibft"
+ADDRESS = re.compile(r"(?:^|,)(?:addr|traddr)=([^,\s]+)")
+PORT = 9  # discard: nothing is sent there
+
+
+@dataclass(frozen=True)
+class NetworkRoot:
+    """A root file system on the network: what says so, and the servers that are known by address."""
+
+    reason: str
+    servers: tuple[str, ...] = ()
+
+
+def network_root(cmdline: str, root: Path = Path("/")) -> NetworkRoot | None:
+    """None if the root file system is not on the network, as far as can be seen."""
+    said = initrd.standing_on_network(parse(cmdline))
+    found = list(_mounted(root))
+    if found:
+        return NetworkRoot(found[0].reason, tuple(server for each in found for server in each.servers))
+    if said:
+        return NetworkRoot(said, initrd.servers(said))
+    return None
+
+
+def cards_under(where: NetworkRoot, root: Path = Path("/")) -> frozenset[str]:
+    """The interfaces that the root stands on, and all that those stand on (a bond's ports, a VLAN's base).
+
+    Where the server is not known, every interface with an address may be one.
+    """
+    from homeport.host.proof.kernel import read_network
+    network = read_network()
+    local = {source for server in where.servers if (source := _source_to(server))}
+    names = {network.name(address.index) for link in network.links for address in network.addresses
+             if address.index == link.index and (not where.servers or address.ip in local)}
+    return frozenset(_with_lower(names - {"lo", ""}, root))
+
+
+def _mounted(root: Path) -> Iterator[NetworkRoot]:
+    """Root file systems that are on the network, by what is mounted now."""
+    try:
+        lines = (root / "proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return
+    for line in lines:
+        left, _, right = line.partition(" - ")
+        fields, after = left.split(), right.split()
+        if len(fields) < 5 or len(after) < 3 or fields[4] not in ROOTS:
+            continue
+        fstype, source, options = after[0], after[1], after[2]
+        if fstype in NETWORK_TYPES:
+            addresses = tuple(match[1] for match in ADDRESS.finditer(options))
+            yield NetworkRoot(f"{fstype} {source}", addresses or initrd.servers(f"={fstype}:{source}"))
+        elif why := _network_block(fields[2], root):
+            yield NetworkRoot(f"{why} {source}", _servers_of_block(root))
+
+
+def _network_block(number: str, root: Path) -> str:
+    """How a block device (`8:1`) is reached over a network, also through what it is made of; "" if it is not."""
+    todo, seen = [root / "sys/dev/block" / number], set[str]()
+    while todo:
+        path = os.path.realpath(todo.pop())
+        if path in seen:
+            continue
+        seen.add(path)
+        for mark, kind in (("/session", "iscsi"), ("/nbd", "nbd"), ("/rbd", "rbd")):
+            if mark in path:
+                return kind
+        if "/nvme-fabrics/" in path or ("/nvme-subsystem/" in path and _is_fabric(root)):
+            return "nvme"
+        slaves = Path(path, "slaves")
+        todo += list(slaves.iterdir()) if slaves.is_dir() else []
+    return ""
+
+
+def _is_fabric(root: Path) -> bool:
+    return any(_read(path) in ("tcp", "rdma") for path in (root / "sys/class/nvme").glob("*/transport"))
+
+
+def _servers_of_block(root: Path) -> tuple[str, ...]:
+    """The addresses of iSCSI's and NVMe's servers."""
+    found = [_read(path) for path in (root / "sys/class/iscsi_connection").glob("*/persistent_address")]
+    for path in (root / "sys/class/nvme").glob("*/address"):
+        found += [match[1] for match in ADDRESS.finditer(_read(path))]
+    return tuple(dict.fromkeys(filter(None, found)))
+
+
+def _source_to(server: str) -> str:
+    """The local address by which the kernel would reach `server`, "" if by none. Nothing is sent."""
+    family = socket.AF_INET6 if ":" in server else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as asking:
+            asking.connect((server.strip("[]"), PORT))
+            return str(asking.getsockname()[0])
+    except OSError:
+        return ""
+
+
+def _with_lower(names: Iterable[str], root: Path) -> set[str]:
+    todo, found = list(names), set[str]()
+    while todo:
+        name = todo.pop()
+        if name in found:
+            continue
+        found.add(name)
+        try:
+            entries = os.listdir(root / "sys/class/net" / name)
+        except OSError:
+            continue
+        todo += [entry.removeprefix("lower_") for entry in entries if entry.startswith("lower_")]
+    return found
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,112 @@
+"""The `drive` source: a partition or a drive labelled HOMEPORT, with a document on it for this machine, or for all.
+
+Knows the names: `<uuid|serial|mac|hostname>.yaml` (also `.yml`, `.json`; a MAC with dashes, as FAT allows no colons)
+is one machine's, `homeport.yaml` everyone's else; `seed.yaml` is a seed (`sources/seeds.py`).  All of them lie at the
+top of the file system, ISO 9660 or FAT, which is read and not mounted (`sources/platforms/drive.py`).
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from homeport.core.complaint import Complaint
+from homeport.errors import DocumentError, NoAssignment, SourceError, Unconfigured
+from homeport.host.files import resolve
+from homeport.sources.reply import LARGEST, Reply
+
+if TYPE_CHECKING:
+    from homeport.core.identity import Identity
+    from homeport.sources.platforms.fat import Fat
+    from homeport.sources.platforms.iso9660 import Iso9660
+
+NAME = "drive"
+LABELS = ("HOMEPORT", "homeport")
+BY_LABEL = "dev/disk/by-label"
+ENDINGS = (".yaml", ".yml", ".json")
+FOR_ALL = "homeport"
+SEED = "seed"
+Where = str | os.PathLike[str]
+
+
+def fetch(identity: Identity, *, root: Where = "/") -> Reply:
+    """The document on the drive. Raises NoAssignment if there is no drive, or none for this machine on it;
+    SourceError if it can't be read; DocumentError for one that is damaged, too large or ambiguous.
+    """
+    label = find(root)
+    ours = list(_names_of(identity))
+    found = _read(root, label, ours) or _read(root, label, [FOR_ALL])
+    if len(found) > 1:
+        raise DocumentError([Complaint("", f"the drive {label} has more than one document for this machine: "
+                                           + ", ".join(name for name, _ in found), "one of them must go")])
+    if not found and _read(root, label, [SEED]):
+        raise Unconfigured(f"The drive {label} has a seed, and no document for this machine")
+    if not found:
+        raise NoAssignment(f"The drive {label} has no document for this machine",
+                           f"it would be {' or '.join(f'{name}.yaml' for name in (*ours[:1], FOR_ALL))}")
+    name, data = found[0]
+    return Reply(data, source=NAME, url=f"{label}/{name}")
+
+
+def read_seed(root: Where = "/") -> Reply | None:
+    """The seed on the drive, None if there is no drive or no seed on it. Raises as `fetch` does."""
+    if not is_there(root):
+        return None
+    label = find(root)
+    for name, data in _read(root, label, [SEED]):
+        return Reply(data, source="seed", url=f"{label}/{name}")
+    return None
+
+
+def is_there(root: Where = "/") -> bool:
+    """Whether udev has seen such a drive."""
+    return any(os.path.exists(os.path.join(root, BY_LABEL, label)) for label in LABELS)
+
+
+def find(root: Where) -> str:
+    """The label of the drive that is there. Raises NoAssignment."""
+    for label in LABELS:
+        if os.path.exists(resolve(root, f"{BY_LABEL}/{label}")):
+            return label
+    raise NoAssignment(f"No drive is labelled {LABELS[0]}")
+
+
+def _names_of(identity: Identity) -> Iterator[str]:
+    """What a document for this machine may be named after, each once."""
+    seen = set()
+    for values in identity.match_facts.values():
+        for value in values:
+            for name in (value, value.replace(":", "-"), value.replace(":", "")):
+                folded = name.casefold()
+                if "/" not in name and folded not in seen:
+                    seen.add(folded)
+                    yield name
+
+
+def _read(root: Where, label: str, names: list[str]) -> list[tuple[str, bytes]]:
+    """Each file of these names, whatever its ending, with its bytes."""
+    from homeport.sources.platforms.iso9660 import Damaged
+    path = f"/{BY_LABEL}/{label}"
+    try:
+        with open(resolve(root, path), "rb", buffering=0) as device:
+            files = _open(device.fileno(), label)
+            return [(f"{name}{ending}", data) for name in names for ending in ENDINGS
+                    if (data := files.read(f"{name}{ending}", LARGEST)) is not None]
+    except Damaged as damage:
+        raise DocumentError([Complaint("", f"the drive {label}: {damage}", "a sound drive")]) from damage
+    except OSError as error:
+        raise SourceError(f"Cannot read the drive {label}: {error.strerror}",
+                          "only root may read it" if isinstance(error, PermissionError) else "") from error
+
+
+def _open(device: int, label: str) -> Iso9660 | Fat:
+    from homeport.sources.platforms.drive import FILE_SYSTEMS
+    from homeport.sources.platforms.iso9660 import Damaged
+    for kind in FILE_SYSTEMS.values():
+        try:
+            return kind(lambda offset, length: os.pread(device, length, offset))
+        except Damaged:
+            continue
+    raise SourceError(f"Cannot read the drive {label}: it is none of {', '.join(FILE_SYSTEMS)}",
+                      "mkfs.vfat -n HOMEPORT, or genisoimage -V HOMEPORT")
