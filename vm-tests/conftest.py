@@ -2,6 +2,7 @@
 
     def test_something(world, machine):        # a LAN with DHCP off, one machine with the product installed
     def test_two(world, make_machine):         # several machines, or one with other NICs
+    def test_whole(world, make_vm):            # whole ones, in QEMU: firmware, TPM, initramfs (vm/machine.py)
 
 `machine.allow(...)` names warnings of our units that are part of the scenario; any other fails the test.
 A failed test prints: the scenario, the last step reached, our journal, `nmstatectl show`, where the full
@@ -28,8 +29,10 @@ from configserver import ConfigServer
 from container import Machine, Nic
 from drives import Drives
 from firmware import Firmware
+from image import Image, make_image
 from seed import SEED, Seeded, seed_document
-from trees import NotPrepared, layers
+from trees import NotPrepared, layers, prepared_path
+from vm.machine import Vm
 from world import World
 
 
@@ -39,7 +42,7 @@ class Scenario:
     def __init__(self, world: World, name: str) -> None:
         self.world = world
         self.name = name
-        self.machines: list[Machine] = []
+        self.machines: list[Machine | Vm] = []
         self.allowed: list[str] = []
 
     def make(
@@ -53,13 +56,21 @@ class Scenario:
         lossy: bool = False,
         drives: Drives | None = None,
     ) -> Machine:
-        suffix = f"-{len(self.machines) + 1}" if self.machines else ""
-        plain = re.sub(r"[^a-z0-9]+", "-", (name or self.name).lower()).strip("-")
-        full = plain[: 40 - len(suffix)].strip("-") + suffix
-        machine = Machine(self.world, full, nics=nics, tree=tree, installed=installed,
+        machine = Machine(self.world, self._name(name), nics=nics, tree=tree, installed=installed,
                           firmware=firmware, lossy=lossy, drives=drives)  # fmt: skip
         self.machines.append(machine)
         return machine
+
+    def make_vm(self, name: str = "", *, image: Image | None = None, **hardware: Any) -> Vm:
+        """Another one, in QEMU; `hardware` as for Vm."""
+        machine = Vm(self.world, self._name(name), image or make_image(), **hardware)
+        self.machines.append(machine)
+        return machine
+
+    def _name(self, name: str) -> str:
+        suffix = f"-{len(self.machines) + 1}" if self.machines else ""
+        plain = re.sub(r"[^a-z0-9]+", "-", (name or self.name).lower()).strip("-")
+        return plain[: 40 - len(suffix)].strip("-") + suffix
 
     def allow(self, *patterns: str) -> None:
         """Warnings and errors of our units that belong to this scenario, as regular expressions."""
@@ -78,6 +89,9 @@ class Scenario:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--stay", action="store_true", help="after a failed boot test, give a shell in the machine"
+    )
+    parser.addoption(
+        "--log-in", action="store_true", help="after each boot test, failed or not, give a shell in the machine"
     )
 
 
@@ -145,6 +159,20 @@ def make_machine(scenario: Scenario) -> Callable[..., Machine]:
 
 
 @pytest.fixture
+def make_vm(world: World, request: pytest.FixtureRequest) -> Callable[..., Vm]:
+    """make_vm(nics=(Nic("enp1s0"),), tpm=True, firmware=Firmware(…), image=make_image()) -> Vm, switched off"""
+    for program in ("qemu-system-x86_64", "mke2fs", "swtpm"):
+        if not shutil.which(program):
+            _missing(f"{program} is not installed (run: make setup-tests)")
+    try:
+        prepared_path("VM_trixie")
+    except NotPrepared as error:
+        _missing(str(error))
+    scenario: Scenario = request.getfixturevalue("scenario")
+    return scenario.make_vm
+
+
+@pytest.fixture
 def machine(scenario: Scenario) -> Machine:
     """One machine with one NIC, enp1s0, switched off."""
     return scenario.make()
@@ -201,10 +229,11 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.when == "teardown":
         return
     scenario = item.stash.get(_SCENARIO, None)
-    if not report.failed or scenario is None:
+    if scenario is None:
         return
-    report.sections.append(("boot test", describe(scenario, item.nodeid)))
-    if item.config.getoption("--stay"):
+    if report.failed:
+        report.sections.append(("boot test", describe(scenario, item.nodeid)))
+    if report.failed and item.config.getoption("--stay") or report.when == "call" and item.config.getoption("--log-in"):
         _stay(item, scenario)
 
 
@@ -220,7 +249,7 @@ def describe(scenario: Scenario, node: str) -> str:
     return "\n".join(parts)
 
 
-def _describe_machine(machine: Machine) -> list[str]:
+def _describe_machine(machine: Machine | Vm) -> list[str]:
     show = _try(lambda: machine.run(["nmstatectl", "show"]).stdout) if machine.running else "(it is off)"
     return [
         f"machine {machine.name}, boot {machine.boots}, {'running' if machine.running else 'off'}",
@@ -231,7 +260,7 @@ def _describe_machine(machine: Machine) -> list[str]:
     ]
 
 
-def _last_step(machine: Machine) -> str:
+def _last_step(machine: Machine | Vm) -> str:
     try:
         status = json.loads(machine.read("/run/homeport/status.json"))
     except (OSError, ValueError):
@@ -253,11 +282,14 @@ def _stay(item: pytest.Item, scenario: Scenario) -> None:
     """A shell in each machine that still runs, before the fixtures take it away."""
     capture = item.config.pluginmanager.getplugin("capturemanager")
     with capture.global_and_fixture_disabled() if capture else _nothing():
-        for machine in filter(lambda m: m.running, scenario.machines):
+        for machine in scenario.machines:
             print(f"\n{describe(scenario, item.nodeid)}\n\nYou are root in {machine.name}; exit ends it.")
-            # pytest keeps /dev/null as standard input even while it does not capture.
-            with open("/dev/tty", "rb", buffering=0) as terminal:
-                subprocess.run(machine.argv(["/bin/bash", "-l"]), stdin=terminal, check=False)
+            if isinstance(machine, Vm):
+                machine.shell()
+            elif machine.running:
+                # pytest keeps /dev/null as standard input even while it does not capture.
+                with open("/dev/tty", "rb", buffering=0) as terminal:
+                    subprocess.run(machine.argv(["/bin/bash", "-l"]), stdin=terminal, check=False)
 
 
 def _nothing() -> Any:

@@ -6,7 +6,7 @@ line, so that every test that says "the seed case is in force" means the same.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Protocol
 
 from configserver import ConfigServer
 from container import Machine
@@ -94,7 +94,13 @@ def default_routes(outcome: Outcome) -> list[tuple[Any, ...]]:
     return [(r.get("gateway"), r.get("dev"), r.get("metric"), r["table"]) for r in outcome.routes()]
 
 
-def assert_seed(machine: Machine, outcome: Outcome, address: str = ADDRESS) -> None:
+class Readable(Protocol):
+    """A machine, container or VM."""
+
+    def read(self, path: str) -> str: ...
+
+
+def assert_seed(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> None:
     """The seed case is in force and on disk, to the letter."""
     assert outcome.addresses(NIC) == [address]
     assert default_routes(outcome) == [("192.168.122.1", NIC, 150, "main")]
@@ -103,7 +109,7 @@ def assert_seed(machine: Machine, outcome: Outcome, address: str = ADDRESS) -> N
     assert_seed_keyfile(machine, outcome, address)
 
 
-def assert_seed_keyfile(machine: Machine, outcome: Outcome, address: str = ADDRESS) -> None:
+def assert_seed_keyfile(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> None:
     """One keyfile of ours, for root only, with the lines that the seed case names."""
     ours = {n: mode for n, mode in outcome.keyfiles.items() if n.startswith("homeport-")}
     assert list(ours.values()) == ["-rw-------"], ours

@@ -250,8 +250,14 @@ class Vm:
         return Outcome(report)
 
     def shell(self) -> None:
-        """The caller's terminal as this machine's console, with a root shell on it; Ctrl-] ends it."""
+        """The caller's terminal as this machine's console, with a root shell on it; Ctrl-] ends it.
+
+        A machine that is off is switched on again, as it was the last time.
+        """
+        if not self.running:
+            self.boot(*self.arguments)
         self.sh("systemctl start vm-shell", check=False)
+        print("(Ctrl-] leaves the console)")
         connect_terminal(self.folder / "console")
 
     # Its disk

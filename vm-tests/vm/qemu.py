@@ -77,7 +77,7 @@ def command_line(*, kernel: Path, initramfs: Path, arguments: Sequence[str], fol
         "-M", "q35,accel=tcg,sata=off", "-cpu", "qemu64,-svm"]
     return [
         QEMU, "-nodefaults", "-no-user-config", "-display", "none", *accelerator,
-        "-smp", "1", "-m", str(memory), "-no-reboot", "-rtc", f"base={clock}",
+        "-smp", "2", "-m", str(memory), "-no-reboot", "-rtc", f"base={clock}",
         "-kernel", str(kernel), "-initrd", str(initramfs), "-append", " ".join(arguments),
         "-chardev", f"socket,id=console,path={folder}/console,server=on,wait=off,logfile={folder}/console.log",
         "-serial", "chardev:console",

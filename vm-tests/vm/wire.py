@@ -69,6 +69,31 @@ class Capture:
         self.stop()
 
 
+_MESSAGES = {1: "discover", 3: "request", 4: "decline", 7: "release", 8: "inform"}
+_COOKIE = bytes((99, 130, 83, 99))
+
+
+def messages(frames: list[bytes]) -> list[str]:
+    """What a DHCPv4 client said, in order."""
+    return [_MESSAGES.get(options[53][0], "?") for options in map(_options, frames) if options.get(53)]
+
+
+def client_ids(frames: list[bytes]) -> set[bytes]:
+    """Who it said it is; b"" for one that gave no client identifier."""
+    return {options.get(61, b"") for options in map(_options, frames) if options.get(53)}
+
+
+def _options(frame: bytes) -> dict[int, bytes]:
+    """The options of a DHCPv4 packet (RFC 2132); none of another packet."""
+    at, found = frame.find(_COOKIE) + 4, dict[int, bytes]()
+    while 4 <= at < len(frame) - 1 and frame[at] != 255:
+        size = frame[at + 1] if frame[at] else -1
+        if frame[at]:
+            found[frame[at]] = frame[at + 2:at + 2 + size]
+        at += 2 + size
+    return found
+
+
 def ports(frame: bytes) -> set[int]:
     """The UDP ports of an Ethernet frame; empty if it is none of UDP."""
     kind, at = int.from_bytes(frame[12:14], "big"), 14

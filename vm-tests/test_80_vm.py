@@ -1,0 +1,192 @@
+"""Whole machines, from firmware to network-online: the initramfs, SMBIOS, a TPM, permanent MACs, NICs in another order.
+
+Chains of boots where a machine's life is one: each boot takes a minute without KVM.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from configserver import ConfigServer
+from container import Nic
+from elemental import make_elemental
+from firmware import Firmware
+from outcome import Outcome
+from poolserver import PoolServer, pool, registration
+from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes, seed_document
+from vm.disk import vfat_disk
+from vm.hardware import Hardware
+from vm.machine import Vm
+from vm.wire import client_ids, messages
+from world import World
+
+pytestmark = pytest.mark.vm
+
+MakeVm = Callable[..., Vm]
+UUID = "4c4c4544-0042-3010-8051-b4c04f564432"
+FIRST, SECOND = "52:54:00:aa:00:01", "52:54:00:aa:00:02"
+# Without KVM everything takes ten times as long, and a busy machine doubles that.
+SLOW = ("homeport.initrd-deadline=150s", "homeport.proof-timeout=40s", "homeport.connect-timeout=20s")
+NETWORK = ("rd.neednet=1", *SLOW)
+
+
+def in_initrd(machine: Vm) -> list[str]:
+    """What homeport said in the initramfs, in this boot."""
+    return [entry.get("MESSAGE", "") for entry in machine.journal("homeport-prepare.service", "homeport-initrd.service",
+                                                                 "homeport-handover.service")]  # fmt: skip
+
+
+def test_from_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm) -> None:
+    """By URL, and in force in the real root; again with the server gone; recovery by the kernel line."""
+    world.dhcp.start()
+    machine = make_vm(firmware=Firmware(UUID, "SERIAL-1"))
+    path = f"/{UUID}.yaml"
+    server.put(path, seed_document())
+    arguments = (f"homeport.config={server.url}/{{uuid}}.yaml", *NETWORK)
+
+    boot = machine.boot(*arguments)
+    assert_seed(machine, boot)
+    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
+    assert boot.failed_units == []
+    said = in_initrd(machine)
+    assert any(UUID in line or "fetch" in line for line in said), said
+    wire = machine.wire(NIC)
+    # One lease, for the client whom the real root would be, too.
+    assert len(client_ids(wire.dhcp())) == 1
+    assert messages(wire.dhcp()).count("discover") == 1
+    machine.power_off()
+    assert [request.status for request in server.asked(path)] == [200]
+
+    server.stop()
+    world.dhcp.stop()
+    boot = machine.boot(*arguments)
+    assert_seed(machine, boot)
+    assert boot.status["exit"] == 0
+    assert boot.status["fetched"] is False
+    machine.power_off()
+
+    world.dhcp.start()
+    boot = machine.boot(*arguments, "homeport.mode=recovery")
+    assert_on_dhcp(boot, keyfiles=False)
+    assert (boot.status["rung"], boot.status["exit"], boot.status["mode"]) == ("dhcp", 0, "recovery")
+
+
+def test_seed_on_a_drive(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
+    """Nobody on the wire gives out addresses, and nobody is asked: not one DHCP packet leaves the machine."""
+    machine = make_vm()
+    drive = tmp_path / "drive.img"
+    vfat_disk(drive, "HOMEPORT", {"homeport.yaml": seed_document()})
+    machine.hardware = Hardware(drives={"stick": drive})
+    boot = machine.boot(*SLOW)
+    assert_seed(machine, boot)
+    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
+    assert "drive" in boot.status["source"]
+    assert machine.wire(NIC).dhcp() == []
+    assert any("drive" in line for line in in_initrd(machine))
+
+
+def test_registered_by_its_tpm(world: World, make_vm: MakeVm) -> None:
+    """From the live medium to an installed machine, named by its TPM as tpm2-tools name it; again with nobody there."""
+    world.dhcp.start()
+    machine = make_vm(tpm=True)
+    assert machine.tpm
+    with PoolServer(world, pool("192.168.122.150"), registration()) as server:
+        make_elemental(machine, server.bootstrap())
+        boot = machine.boot(*SLOW)
+        assert_seed(machine, boot)
+        identity = boot.status["identity"]
+        assert identity["kind"] == "tpm"
+        machine.power_off()
+        assert identity["value"] == hash_by_tpm2_tools(machine)
+        (known,) = json.loads(server.ask("show", identity["value"], "--json"))
+        assert known["name"] == f"test-btrfs-{machine.firmware.uuid}"
+    world.dhcp.stop()
+    boot = machine.boot(*SLOW)
+    assert_seed(machine, boot)
+    assert boot.status["exit"] == 0
+
+
+def hash_by_tpm2_tools(machine: Vm) -> str:
+    """SHA-256 of the endorsement key as a DER SubjectPublicKeyInfo, made by tpm2-tools on the same TPM."""
+    assert machine.tpm
+    with machine.tpm as chip:
+        chip.tool("tpm2_createek", "-G", "rsa", "-c", "ek.ctx", "-u", "ek.der", "-f", "der")
+        return hashlib.sha256((chip.folder / "ek.der").read_bytes()).hexdigest()
+
+
+def test_bond_with_a_vlan(world: World, server: ConfigServer, make_vm: MakeVm) -> None:
+    """Two cards by their permanent MACs, a bond over both, a VLAN over that; then the cards swap their slots."""
+    world.dhcp.start()
+    tag_ten(world, "10.46.0.1/24")
+    machine = make_vm(nics=(Nic("enp1s0", FIRST), Nic("enp2s0", SECOND)))
+    arguments = (f"homeport.config={server.put(SEED, bond_document())}", *NETWORK)
+    assert_bond(machine, machine.boot(*arguments), {"enp1s0": FIRST, "enp2s0": SECOND})
+    machine.power_off()
+
+    server.stop()
+    world.dhcp.stop()
+    machine.nics = (Nic("enp1s0", SECOND), Nic("enp2s0", FIRST))
+    boot = machine.boot(*arguments)
+    assert_bond(machine, boot, {"enp1s0": SECOND, "enp2s0": FIRST})
+    assert boot.status["exit"] == 0
+
+
+def tag_ten(world: World, address: str) -> None:
+    """The world is also on VLAN 10 of its LAN."""
+    world.namespace.ip("link", "add", "tag10", "link", world.lan.bridge, "type", "vlan", "id", "10", check=False)
+    world.namespace.ip("link", "set", "tag10", "up")
+    world.namespace.ip("address", "replace", address, "dev", "tag10")
+
+
+def bond_document() -> str:
+    """Names of the document's own for the cards, whose MACs count. JSON is YAML."""
+    cards = [{"name": name, "type": "ethernet", "state": "up", "identifier": "mac-address", "mac-address": mac,
+              "ipv4": {"enabled": False}, "ipv6": {"enabled": False}}
+             for name, mac in (("left", FIRST), ("right", SECOND))]
+    bond = {"name": "bond0", "type": "bond", "state": "up", "mac-address": FIRST,
+            "link-aggregation": {"mode": "active-backup", "options": {"miimon": "100", "primary": "left"},
+                                 "port": ["left", "right"]},
+            "ipv4": static("192.168.122.150"), "ipv6": {"enabled": False}}
+    vlan = {"name": "bond0.10", "type": "vlan", "state": "up", "vlan": {"base-iface": "bond0", "id": 10},
+            "ipv4": static("10.46.0.150"), "ipv6": {"enabled": False}}
+    route = {"destination": "0.0.0.0/0", "next-hop-address": "192.168.122.1", "next-hop-interface": "bond0",
+             "metric": 150}
+    return json.dumps({"interfaces": [*cards, bond, vlan], "routes": {"config": [route]},
+                       "dns-resolver": {"config": {"server": ["192.168.122.1"]}}})
+
+
+def static(address: str) -> dict[str, Any]:
+    return {"enabled": True, "dhcp": False, "address": [{"ip": address, "prefix-length": 24}]}
+
+
+def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str]) -> None:
+    assert boot.addresses("bond0") == [ADDRESS]
+    assert boot.addresses("bond0.10") == ["10.46.0.150/24"]
+    assert default_routes(boot) == [("192.168.122.1", "bond0", 150, "main")]
+    links = {link["ifname"]: link for link in boot.parsed("address")}
+    for name, mac in cards.items():
+        assert links[name].get("permaddr", links[name]["address"]) == mac
+        assert links[name]["master"] == "bond0"
+    # The primary is the card that the document means, under whichever name it has today.
+    primary = next(name for name, mac in cards.items() if mac == FIRST)
+    assert machine.sh("cat /sys/class/net/bond0/bonding/primary").stdout.strip() == primary
+    machine.world.namespace.run(["ping", "-c", "1", "-W", "5", "10.46.0.150"])
+    (kept,) = (name for name in boot.keyfiles if name.startswith("homeport-bond0.") and "10" not in name)
+    assert kept
+
+
+def test_proof_fails_in_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm, falling: None) -> None:
+    """Nothing comes back to the assigned address: refused there, rolled back, and the machine boots on its lease."""
+    world.dhcp.start()
+    world.cut_off("192.168.122.150")
+    machine = make_vm()
+    boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}", *NETWORK, "homeport.proof-timeout=5s")
+    assert_on_dhcp(boot)
+    assert boot.status["rung"] == "dhcp"
+    assert any("roll" in line or "proof" in line or "prove" in line for line in in_initrd(machine))
