@@ -233,7 +233,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         return
     if report.failed:
         report.sections.append(("boot test", describe(scenario, item.nodeid)))
-    if report.failed and item.config.getoption("--stay") or report.when == "call" and item.config.getoption("--log-in"):
+    after_each = report.when == "call" and item.config.getoption("--log-in")
+    if after_each or (report.failed and item.config.getoption("--stay")):
         _stay(item, scenario)
 
 
