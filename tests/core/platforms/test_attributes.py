@@ -86,6 +86,9 @@ def test_addresses_of_the_network_itself() -> None:
         found = of(name, drive)
         assert found[f"{name.upper()}_IPV4"] == "192.0.2.20"
         assert found[f"{name.upper()}_IPV6"] == "2001:db8::20"
+    looked_for: Files = {"openstack/latest/network_data.json": None,
+                         **{path: json.dumps(value).encode() for path, value in drive.items()}}
+    assert attributes(platform("kubevirt"), looked_for)["AFTERBURN_KUBEVIRT_IPV4"] == "192.0.2.20"
     assert "KUBEVIRT_IPV4" not in of("kubevirt", {"meta-data": "local-hostname: vmi\n", "network-config": "[7]"})
     assert of("hetzner", {"hetzner/v1/metadata/network-config": drive["network-config"]}) == {
         "HETZNER_PUBLIC_IPV6": "2001:db8::20", "CUSTOM_PUBLIC_IPV6": "2001:db8::20"}

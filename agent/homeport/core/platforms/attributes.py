@@ -159,6 +159,12 @@ def attributes(platform: Platform, files: Files) -> dict[str, str]:
             **{f"{PREFIX}_CUSTOM_{name}": value for name, value in custom.items() if value}}
 
 
+def has_hostname(platform: Platform) -> bool:
+    """Whether the platform's metadata can name the machine."""
+    return platform.name in HOSTNAMES or any(
+        name in ATTRIBUTES.get(platform.name, {}) for name in _CUSTOM["HOSTNAME"])
+
+
 def hostname(platform: Platform, files: Files) -> str:
     """The host name that the platform gives, as the kernel takes it; "" if it gives none."""
     places = [HOSTNAMES.get(platform.name, ""), *(
@@ -238,9 +244,10 @@ def _first_addresses(platform: Platform, files: Files) -> dict[str, str]:
     """Those of the first interface that has any; none of a network that cannot be understood."""
     names = FIRST_ADDRESSES.get(platform.name, {})
     network = Network(Situation())
+    there = {path: data for path, data in files.items() if data is not None}
     with suppress(Fault):
         if names:
-            platform.build(files, network)
+            platform.build(there, network)
     addresses = next((link.addresses for link in network.links.values() if link.addresses), ())
     return {names[each.version]: str(each.ip) for each in reversed(list(addresses)) if each.version in names}
 
