@@ -93,7 +93,7 @@ def clean_facts(uuid: str = "", serial: str = "", macs: Iterable[str] = ()) -> F
     normal = (as_mac(mac) for mac in macs)
     return Facts(
         "" if uuid_fault(uuid) else uuid,
-        "" if serial_fault(serial) or len(serial) > LONGEST_ID else serial.strip(),
+        "" if serial_fault(serial) or len(serial) > LONGEST_ID or not serial.isprintable() else serial.strip(),
         frozenset(sorted(mac for mac in normal if mac and not mac_fault(mac))[:MOST_MACS]))
 
 

@@ -27,8 +27,8 @@ LARGEST_BATCH = 40
 class Busy(Exception):
     """Too many wait already; `retry_after` is in seconds."""
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(f"too many machines ask at once, come back in {retry_after} s")
+    def __init__(self, retry_after: int, reason: str = "too many machines ask at once") -> None:
+        super().__init__(f"{reason}, come back in {retry_after} s")
         self.retry_after = retry_after
 
 

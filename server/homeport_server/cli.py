@@ -11,11 +11,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from homeport.core.showing import printable
 from homeport.errors import HomeportError, UsageError
 from homeport.host import journal
 from homeport.version import VERSION
 from homeport_server import commands
 
+LONGEST_LINE = 8_192  # characters of a message
 EPILOG = """\
 exit status:
   0   done                          64  wrong command line
@@ -38,8 +40,7 @@ def main(argv: Sequence[str]) -> int:
     """Run one command; its exit status. Only a bug has a traceback."""
     try:
         arguments = build_parser().parse_args(argv)
-        journal.set_up("debug" if arguments.debug else "info")
-        logging.getLogger("asyncio").setLevel(logging.WARNING)
+        set_up_log("debug" if arguments.debug else "info")
         command: Callable[[argparse.Namespace], int] = arguments.run
         return command(arguments)
     except HomeportError as error:
@@ -54,6 +55,25 @@ def main(argv: Sequence[str]) -> int:
         traceback.print_exc()
         print("homeport-server: this is a bug; please report what stands above", file=sys.stderr)
         return os.EX_SOFTWARE
+
+
+class Harmless(logging.Formatter):
+    """Lines as `inner` makes them, without what a terminal would obey: much in them is what machines say."""
+
+    def __init__(self, inner: logging.Formatter) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def format(self, record: logging.LogRecord) -> str:
+        record.msg, record.args = printable(record.getMessage(), LONGEST_LINE), None
+        return self.inner.format(record)
+
+
+def set_up_log(level: str) -> None:
+    journal.set_up(level)
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(Harmless(handler.formatter or logging.Formatter()))
+    logging.getLogger("asyncio").setLevel(logging.WARNING)
 
 
 def build_parser() -> Parser:

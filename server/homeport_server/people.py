@@ -10,6 +10,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
+from homeport.core.showing import printable
 from homeport.report import show_table
 from homeport_server.manifests import folder
 from homeport_server.manifests.documents import Fault
@@ -20,6 +21,8 @@ from homeport_server.store.addresses import Held
 from homeport_server.store.database import Database
 from homeport_server.store.machines import Machine
 from homeport_server.store.tokens import kept_tokens, recall
+
+LONGEST_LINE = 4_096  # characters
 
 
 def check(path: Path, check_config: bool) -> tuple[Manifests, list[Fault]]:
@@ -126,6 +129,10 @@ def _addresses(held: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _status(machine: Mapping[str, Any]) -> str:
+    return printable(_what_became(machine), LONGEST_LINE)
+
+
+def _what_became(machine: Mapping[str, Any]) -> str:
     report = machine["report"]
     if machine["pending"]:
         return f"PENDING: {machine['pending']}"
@@ -149,7 +156,8 @@ def _row(key: str, value: Any) -> str:
     elif isinstance(value, dict):
         value = "\n".join(f"{name}: {part if isinstance(part, str) else json.dumps(part)}"
                           for name, part in value.items())
-    first, *rest = str(value).splitlines() or [""]
+    # What a machine says may hold what a terminal obeys.
+    first, *rest = [printable(line, LONGEST_LINE) for line in str(value).splitlines()] or [""]
     return "\n".join([f"{key + ':':<14}{first}", *(f"{'':<14}{line}" for line in rest)])
 
 

@@ -7,6 +7,7 @@ Knows no sockets, only a channel of messages.
 
 from __future__ import annotations
 
+import math
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,8 @@ class Terms:
     ca: str
     tpm_cas: Sequence[Certificate] = ()
     random: Callable[[int], bytes] = secrets.token_bytes
+    # Seconds that a machine with this hash has to wait before it may be served again, 0 for none.
+    pace: Callable[[str], float] = lambda digest: 0.0
 
 
 @dataclass
@@ -70,6 +73,7 @@ class Session:
     caller: Caller | None = None
     version: int = 0
     refusal: str = ""
+    wait: float = 0.0  # seconds: it comes too often, and what costs the database work is for another time
     reported: bool = False
     data: dict[str, Any] = field(default_factory=dict)
     labels: dict[str, str] = field(default_factory=dict)
@@ -79,6 +83,7 @@ class Session:
         """All of it. Gives what the machine was told, None if it went without asking. Raises Failed."""
         try:
             self.caller = await self.authenticate(authorization)
+            self.wait = self.terms.pace(self.caller.digest)
             await self.channel.send(messages.encode(Type.READY))
             self.phase = "version"
             return await self.converse(self.caller)
@@ -152,6 +157,7 @@ class Session:
             self.annotations |= {key: text for key, text in annotations.items() if not key.startswith(REPORT)}
             report = {key.removeprefix(REPORT): text for key, text in annotations.items() if key.startswith(REPORT)}
             if report and not self.refusal:
+                self._pace()
                 self.reported = True
                 await self.clerk.do(lambda registrar: registrar.hear(caller, report))
         return messages.encode(Type.READY)
@@ -160,9 +166,15 @@ class Session:
         """What the machine gets."""
         if self.refusal:
             return await self.tell(Refused(self.refusal))
+        self._pace()
         request = Request(caller, self.terms.registration, facts=read_facts(self.data), data=self.data,
                           labels=self.labels, annotations=self.annotations)
         return await self.tell(await self.clerk.do(lambda registrar: registrar.ask(request)))
+
+    def _pace(self) -> None:
+        """Raises Busy."""
+        if self.wait:
+            raise Busy(math.ceil(self.wait), "this machine asks too often")
 
     async def tell(self, outcome: Outcome) -> Outcome:
         """The last message."""

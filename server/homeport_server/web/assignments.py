@@ -82,18 +82,23 @@ def _id(request: web.Request) -> str:
 
 
 def _admit(site: Site, request: web.Request, machine: str) -> Registration | None:
-    """The registration whose token was brought, None without one. Raises 429, 401, and 404 where HTTP is off."""
-    site.welcome(request)
+    """The registration whose token was brought, None where there is none. Raises 429, 401, and 404 where HTTP is off.
+
+    Before that nothing is taken from this connection, nor counted for the machine that it names: whoever has no token
+    must not be able to keep out those who have one.
+    """
     if site.http == "off":
         raise web.HTTPNotFound(text="this server assigns by registration only\n")
     check_tries(site, request)
+    token = brought_token(request)
+    registration = site.tokens.find(token) if token else None
+    if registration is None and (token or site.tokens.by_token):
+        raise _denied(site, request, machine, Denied(
+            "token", "no registration has the token it came with" if token else "no token was given"))
+    site.welcome(request)
     wait = site.per_machine.take(machine, time.monotonic())
     if wait:
         raise too_many(wait)
-    token = brought_token(request)
-    registration = site.tokens.find(token) if token else None
-    if token and registration is None:
-        raise _denied(site, request, machine, Denied("token", "no registration has the token it came with"))
     return registration
 
 

@@ -2,7 +2,8 @@
 
 A connection has a short time to show what it wants; until then it is a stranger. When there is no room, the stranger
 who has stood there for longest goes: hundreds of idle connections cost a bounded amount of memory and keep nobody
-out. Knows nothing of HTTP; aiohttp's protocol does the rest.
+out. And nobody brings more than he can have to say, whatever the HTTP behind would take in. Knows nothing of that
+HTTP; aiohttp's protocol does the rest.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ BACKLOG = 1_024
 # asyncio gives each TLS connection a buffer of 256 KiB, before its greeting even: a quarter of a gigabyte for a full
 # door. A TLS record has 16 KiB, so that this costs nothing but a few more reads of long messages.
 TLS_BUFFER = 32 * 1024
+# All that one connection may bring: a registration has 1 MiB, its frames and its head come on top. Counted here, too,
+# for aiohttp refuses a message that is too large when it has all of it, or all of a frame, and pings it never counts.
+MOST_BYTES = 1536 * 1024
 
 
 @dataclass(eq=False)
@@ -53,10 +57,44 @@ class Visitor:
                 self.socket.shutdown(socket.SHUT_RDWR)
 
 
+class Scales(asyncio.Protocol):
+    """Weighs what comes before `inner` gets it; too much ends the connection."""
+
+    def __init__(self, inner: asyncio.Protocol, peer: str) -> None:
+        self.inner, self.peer = inner, peer
+        self.left = MOST_BYTES
+        self.transport: asyncio.BaseTransport | None = None
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self.transport = transport
+        self.inner.connection_made(transport)
+
+    def data_received(self, data: bytes) -> None:
+        self.left -= len(data)
+        if self.left >= 0:
+            self.inner.data_received(data)
+        elif isinstance(self.transport, asyncio.Transport):
+            if self.left + len(data) >= 0:  # once
+                log.warning("%s: more than %d KiB in one connection; closed", self.peer, MOST_BYTES >> 10)
+            self.transport.abort()
+
+    def eof_received(self) -> bool | None:
+        return self.inner.eof_received()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.inner.connection_lost(error)
+
+    def pause_writing(self) -> None:
+        self.inner.pause_writing()
+
+    def resume_writing(self) -> None:
+        self.inner.resume_writing()
+
+
 class Door:
     """Accepts connections and hands them to protocols made by `make_protocol`."""
 
-    def __init__(self, make_protocol: Callable[[], asyncio.BaseProtocol], tls: ssl.SSLContext | None,
+    def __init__(self, make_protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None,
                  most: int = MOST_CONNECTIONS) -> None:
         self.make_protocol = make_protocol
         self.tls = tls  # may be replaced at any time, for those who come then
@@ -120,7 +158,7 @@ class Door:
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.connect_accepted_socket(
-                self.make_protocol, visitor.socket, ssl=self.tls,
+                lambda: Scales(self.make_protocol(), visitor.peer), visitor.socket, ssl=self.tls,
                 ssl_handshake_timeout=STRANGER_SECONDS if self.tls else None)
         except (OSError, TimeoutError, ValueError) as error:
             # A port scanner, a machine without our CA: the machine's side says more than we can.

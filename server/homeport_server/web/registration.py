@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import time
 
 from aiohttp import WSMsgType, web
 
@@ -74,7 +75,8 @@ async def registration(request: web.Request) -> web.StreamResponse:
         log.warning("%s: no registration has the token it came with; 404", request.remote)
         raise web.HTTPNotFound(text="failed to find machine registration with registration token "
                                     f"{printable(token, 300)}\n")
-    terms = Terms(found, site.url_of(request, found), site.ca, site.tpm_cas)
+    terms = Terms(found, site.url_of(request, found), site.ca, site.tpm_cas,
+                  pace=lambda digest: site.per_machine.take(digest, time.monotonic()))
     if not _wants_websocket(request):
         site.welcome(request)
         return web.Response(text=config.render_bootstrap(found, terms.url, terms.ca))
