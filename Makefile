@@ -30,7 +30,7 @@ setup: ## all that the targets below need, once; what is slow to make is kept in
 # Without what only the tests boot, `make demo` comes sooner.
 .PHONY: setup-tests
 setup-tests: ## the same for the boots below, which need a Debian 12, and a Debian 13 with a kernel, too
-	@tools/setup venv nmstatectl guest-trixie guest-bookworm vm-trixie
+	@tools/setup venv nmstatectl guest-trixie guest-bookworm vm-trixie ignition
 
 .PHONY: check
 check: ## static checks and unit tests: seconds
@@ -127,6 +127,10 @@ install-dracut: ## [DESTDIR=] of these, the files for an initramfs; no initramfs
 	  $(LIB)/systemd/system/NetworkManager-wait-online-initrd.service.d/50-homeport.conf
 	install -m 755 $(addprefix dracut/50homeport/,module-setup.sh python-deps.py launcher.sh) $(DRACUT)/
 	install -m 644 dracut/homeport.conf $(LIB)/dracut/dracut.conf.d/homeport/homeport.conf
+
+.PHONY: install-ignition
+install-ignition: ## [DESTDIR=/some/root] fragments that switch homeport on by platform, for an image with Ignition
+	$(PYTHON) tools/ignition-fragments.py $(LIB)/ignition/base.platform.d
 
 ##@ To tidy up
 
