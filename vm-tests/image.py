@@ -131,14 +131,26 @@ def build(image: Image, output: Path, *arguments: str) -> str:
 
 
 def unpack(initramfs: Path, folder: Path) -> Path:
-    """The files of an initramfs, as root would see them; early microcode would be skipped by the kernel, too."""
+    """The files of an initramfs, as root would see them."""
     folder.mkdir(parents=True)
-    data = initramfs.open("rb").read(4)
-    command = ["cat"] if data == b"0707" else ["zstd", "-dcq"]
-    with initramfs.open("rb") as file, subprocess.Popen(command, stdin=file, stdout=subprocess.PIPE) as source:
-        subprocess.run(["cpio", "--extract", "--make-directories", "--preserve-modification-time", "--quiet"],
-                       cwd=folder, stdin=source.stdout, check=True)  # fmt: skip
+    data = _main_archive(initramfs.read_bytes())
+    if data[:4] == b"\x28\xb5\x2f\xfd":
+        data = subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
+    subprocess.run(["cpio", "--extract", "--make-directories", "--preserve-modification-time", "--quiet"],
+                   cwd=folder, input=data, check=True)  # fmt: skip
     return folder
+
+
+def _main_archive(data: bytes) -> bytes:
+    """What is behind the archive of microcode that dracut may put first; an archive as in vm/cpio.py."""
+    at, name = 0, b""
+    while name != b"TRAILER!!!\0" and data[at:at + 4] == b"0707":
+        size, length = int(data[at + 54:at + 62], 16), int(data[at + 94:at + 102], 16)
+        name = data[at + 110:at + 110 + length]
+        at = (at + 110 + length + 3) // 4 * 4
+        at = (at + size + 3) // 4 * 4
+    rest = data[at:].lstrip(b"\0")
+    return rest or data
 
 
 def _key(kind: _Kind, tree: Path) -> str:

@@ -12,9 +12,9 @@ module-setup.sh what dracut copies better, because it follows libraries and link
 
 Which modules: every module of the zipapp is imported, and everything that the zipapp's code imports anywhere,
 in a process of its own; what that process has loaded in the end is what is needed. Then once more for imports
-that stand inside a loaded module's functions, until nothing new comes. `LEFT_OUT` are those that a boot in the
-initramfs does without, each with its reason; that process cannot import them either, so that whatever cannot do
-without fails here. `BY_NAME` are those that no `import` shows. Refuses to know dracut.
+that stand inside a loaded module's functions, until nothing new comes. `LEFT_OUT` and `IF_LOADED` are those
+that a boot in the initramfs does without, each with its reason; that process cannot import the former either, so
+that whatever cannot do without fails here. `BY_NAME` are those that no `import` shows. Refuses to know dracut.
 
 There is no site-packages in the image: all is in the standard library's folder, which is where
 `python3 -I -S` looks. Compiled by name of the source's hash and never checked (PEP 552), so that the same root
@@ -41,19 +41,31 @@ from dataclasses import dataclass
 from encodings import aliases, normalize_encoding
 from pathlib import Path
 
-# Each with everything below it.
+# Each with everything below it. Whoever tries to import one of these is told that it is not there.
 LEFT_OUT = {
     "cryptography": "registers a machine with an emulated TPM, which is made and kept on the real root; 10 MiB",
     "libnmstate": "nmstatectl is in the image",
     "pyudev": "hears of a card a second sooner; to find libudev it needs ldconfig, 1 MiB",
-    # The rest is imported somewhere, in functions that nothing of ours calls.
+    "bz2": "archives",
+    "lzma": "archives",
+    "tarfile": "archives",
+    "simplejson": "another json",
+    "brotli": "compressed answers, which are not asked for",
+    "brotlicffi": "compressed answers, which are not asked for",
+    "zstandard": "compressed answers, which are not asked for",
+    "compression.zstd": "compressed answers, which are not asked for; archives",
+    "OpenSSL": "another ssl",
+    "socks": "SOCKS",
+}
+# Only where an import of ours really loads them. They stand inside of functions that nothing of ours calls, or their
+# absence is allowed for.
+IF_LOADED = {
+    "chardet": "guesses the encoding of text, which is bytes to us",  # `requests` 2.32 and newer goes without
+    "charset_normalizer": "the same",
     "_py_abc": "replaces a C module that is there",
     "_pydatetime": "replaces a C module that is there",
     "_pydecimal": "replaces a C module that is there",
     "_threading_local": "replaces a C module that is there",
-    "bz2": "archives",
-    "lzma": "archives",
-    "tarfile": "archives",
     "csv": "lists of installed packages (importlib.metadata)",
     "doctest": "tests",
     "tracemalloc": "where memory went, for warnings",
@@ -71,17 +83,7 @@ LEFT_OUT = {
     "py_compile": "compiles",
     "urllib3.contrib": "other TLS libraries, browsers, SOCKS",
     "urllib3.http2.connection": "HTTP/2",
-    "simplejson": "another json",
-    "brotli": "compressed answers, which are not asked for",
-    "brotlicffi": "compressed answers, which are not asked for",
-    "zstandard": "compressed answers, which are not asked for",
-    "compression": "compressed answers, which are not asked for; archives",
-    "OpenSSL": "another ssl",
-    "socks": "SOCKS",
 }
-# Only where an import of ours really loads them: `requests` would have guessers of encodings, and does without from
-# 2.32 on (agent/homeport/sources/http.py).
-IF_LOADED = {"chardet", "charset_normalizer"}
 # The agent goes without: where the root has them not, so does the initramfs.
 OPTIONAL = {
     "systemd": "the journal gets lines instead of fields",
@@ -178,7 +180,7 @@ def find_modules(sources: Mapping[str, bytes]) -> list[Module]:
     own = sorted(module_name(name) for name in sources if not name.endswith("__main__.py"))
     asked = [asked_by(source) for source in sources.values()]
     foreign = sorted({name for each in asked for name in (*each.imports, *each.codecs)
-                      if name.partition(".")[0] not in OURS and not left_out(name)})
+                      if name.partition(".")[0] not in OURS and not is_in(name, LEFT_OUT)})
     # Ours first: they know how to import what they use (`requests` without its guessers of encodings).
     must = [*BY_NAME, *own, *foreign]
     more: list[str] = []
@@ -232,8 +234,7 @@ def asked_in(loaded: Mapping[str, Module]) -> set[str]:
         if not module.is_extension:
             asked = asked_by(module.file.read_bytes(), module.package)
             found |= {*asked.imports, *asked.names, *asked.codecs}
-    return {name for name in found if not left_out(name) and name.partition(".")[0] not in IF_LOADED
-            and exists(name, loaded)}
+    return {name for name in found if not is_in(name, LEFT_OUT) and not is_in(name, IF_LOADED) and exists(name, loaded)}
 
 
 def exists(name: str, loaded: Mapping[str, Module]) -> bool:
@@ -287,9 +288,10 @@ def codecs_named(call: ast.Call) -> Iterator[str]:
                 yield codec
 
 
-def left_out(name: str) -> bool:
+def is_in(name: str, table: Mapping[str, str]) -> bool:
+    """Whether a module, or one that it is below, is in a table."""
     parts = name.split(".")
-    return any(".".join(parts[:length]) in LEFT_OUT for length in range(1, len(parts) + 1))
+    return any(".".join(parts[:length]) in table for length in range(1, len(parts) + 1))
 
 
 def module_name(archived: str) -> str:
