@@ -93,7 +93,7 @@ ifeq ($(DESTDIR),)
 	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
 endif
 
-# Each of the next ones is what a package holds (packaging/packages.toml): files, and nothing that depends on the root.
+# Each of the next ones is what a package holds (packages/packages.toml): files, and nothing that depends on the root.
 .PHONY: install-agent
 install-agent: zipapp ## [DESTDIR=] of these, the files of the agent; nothing is enabled
 	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d $(ROOT)/usr/share/homeport \
@@ -131,6 +131,16 @@ install-dracut: ## [DESTDIR=] of these, the files for an initramfs; no initramfs
 .PHONY: install-ignition
 install-ignition: ## [DESTDIR=/some/root] fragments that switch homeport on by platform, for an image with Ignition
 	$(PYTHON) tools/ignition-fragments.py $(LIB)/ignition/base.platform.d
+
+.PHONY: deb
+deb: ## build/packages/*.deb: the agent, and its module for dracut
+	@command -v dpkg-deb > /dev/null || tools/setup venv
+	$(PYTHON) packages/build.py deb build/packages
+
+.PHONY: rpm
+rpm: ## build/packages/*.rpm: the same for Fedora, openSUSE and their kin; can be made on a Debian
+	@command -v rpmbuild > /dev/null || tools/setup venv
+	$(PYTHON) packages/build.py rpm build/packages
 
 ##@ To tidy up
 
