@@ -463,17 +463,38 @@ def test_tls_by_the_name_of_a_file_and_by_the_settings(ask: Asking, authority: A
         ask(operator.url(), ca=("/etc/ca.pem",))
 
 
+def naming(authority: Any) -> bytes:
+    """A configuration whose server says that it will be known by this authority."""
+    return json.dumps({"elemental": {"registration": {"ca-cert": Path(authority.pem).read_text()}}}).encode()
+
+
 def test_an_authority_may_be_replaced(ask: Asking, authority: Any, successor: Any) -> None:
     """What the server last said of its authorities is kept; a machine that was off meanwhile finds it again."""
-    message = {"elemental": {"registration": {"ca-cert": Path(successor.pem).read_text()}}}
     with Operator(tls=authority.server()) as operator:
-        operator.documents = [json.dumps(message).encode()]
+        operator.documents = [naming(successor)]
         put(ask.root, "etc/ca.pem", Path(authority.pem).read_text())
         ask(operator.url(), ca=("/etc/ca.pem",))
-    assert (ask.root / REGISTRATION_CA).read_text() == Path(successor.pem).read_text()
+    assert (ask.root / REGISTRATION_CA).read_text() == f"# https://127.0.0.1\n{Path(successor.pem).read_text()}"
     with Operator(tls=successor.server()) as operator:
         ask(operator.url(), ca=("/etc/ca.pem",))
     Store(ask.root).forget()
+    assert not (ask.root / REGISTRATION_CA).exists()
+
+
+def test_an_authority_is_believed_of_its_own_server(ask: Asking, authority: Any, successor: Any) -> None:
+    """What one server says of itself lets nobody be another one."""
+    put(ask.root, "etc/ca.pem", Path(authority.pem).read_text())
+    with Operator(tls=authority.server()) as operator:
+        operator.documents = [naming(successor)]
+        ask(operator.url(), ca=("/etc/ca.pem",))
+    with Operator(tls=successor.server()) as operator, pytest.raises(SourceError, match="not known here"):
+        ask(operator.url().replace("127.0.0.1", "localhost"), ca=("/etc/ca.pem",))
+
+
+def test_an_authority_is_not_taken_from_plain_http(operator: Operator, ask: Asking, authority: Any) -> None:
+    """Where anybody on the way may say what he likes."""
+    operator.documents = [naming(authority)]
+    ask(operator.url())
     assert not (ask.root / REGISTRATION_CA).exists()
 
 

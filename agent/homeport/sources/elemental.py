@@ -33,6 +33,7 @@ from homeport.host.elemental import (
     read_registration,
 )
 from homeport.host.store import REGISTRATION_CA
+from homeport.sources import pinned
 from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
 from homeport.sources.reply import LARGEST, Reply
 from homeport.sources.wire import AttemptFailed, Limits
@@ -51,8 +52,6 @@ Where = str | os.PathLike[str]
 LAST_TRY = 1.0  # seconds before the deadline: later there is no time for an answer
 # A server that does not believe a machine says nothing, just like one that stumbles: it is asked so often.
 REFUSALS = 3
-# What the server last said of its own authorities is kept, for they may be replaced (rancher/elemental#1612).
-LARGEST_CA = 1 << 20
 MISSING = "python3-wsproto (the package of the distribution) is needed, and not in this image"
 
 
@@ -156,7 +155,7 @@ def _check(registration: Registration) -> None:
 def _trust(context: Context, registration: Registration, root: Where) -> None:
     """The registration's own authority, and the last one that the server told us of, beside all others."""
     for pem, what in ((read_ca(registration.ca, root), "ca-cert of the registration"),
-                      (_kept_ca(root), f"/{REGISTRATION_CA}")):
+                      (pinned.read(root, registration.url), f"/{REGISTRATION_CA}")):
         if not pem:
             continue
         try:
@@ -205,7 +204,7 @@ def _exchange(asker: Asker) -> Reply:
     """Ask once. Raises SourceError; what is Unreachable may be asked again."""
     message = _converse(asker)
     document = network_document(message)
-    _keep_ca(asker.root, registration_ca(message))
+    pinned.keep(asker.root, asker.registration.url, registration_ca(message))
     return Reply(document, source=NAME, url=asker.shown, content_type="application/yaml", over_network=True)
 
 
@@ -276,24 +275,3 @@ def _telling(asker: Asker, address: str) -> Telling:
         annotations=render_json(annotations),
         labels=render_json(registration.labels) if registration.labels else b"",
         registered=read_registered(root))
-
-
-def _kept_ca(root: Where) -> str:
-    from homeport.host.files import read_file
-    try:
-        return (read_file(root, REGISTRATION_CA, LARGEST_CA) or b"").decode("ascii", "ignore")
-    except OSError as error:
-        log.debug("cannot read /%s: %s", REGISTRATION_CA, error.strerror)
-        return ""
-
-
-def _keep_ca(root: Where, pem: str) -> None:
-    """Remember the authorities that the server names: the next time they may be the only ones that are right."""
-    from homeport.host.files import make_dir, write_atomic
-    if not pem or pem == _kept_ca(root):
-        return
-    try:
-        make_dir(root, os.path.dirname(REGISTRATION_CA), 0o700)
-        write_atomic(root, REGISTRATION_CA, pem.encode())
-    except OSError as error:
-        log.debug("cannot keep /%s: %s", REGISTRATION_CA, error.strerror)
