@@ -16,6 +16,8 @@ TOP = Path(__file__).resolve().parents[1]
 INSTALLED: dict[str, int | str] = {
     "usr/bin/homeport": "../lib/homeport/homeport.pyz",
     "usr/lib/NetworkManager/conf.d/50-homeport.conf": 0o644,
+    "usr/lib/NetworkManager/dispatcher.d/90-homeport": 0o755,
+    "usr/lib/NetworkManager/dispatcher.d/pre-up.d/90-homeport": "../90-homeport",
     # NetworkManager ignores a profile that others could read.
     "usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection": 0o600,
     # Nothing below dracut.conf.d/ is read that is not asked for.

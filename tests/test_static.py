@@ -27,7 +27,7 @@ IMPURE = {
 # Where the refresh differs from the boot; everything else is the same, for the reasons in homeport.service.
 REFRESH_DIFFERS = {
     "Description", "Before", "After", "RemainAfterExit", "ExecStart", "StandardOutput", "SuccessExitStatus",
-    "WantedBy", "ConditionPathIsSymbolicLink",
+    "WantedBy", "ConditionPathIsSymbolicLink", "StartLimitIntervalSec", "StartLimitBurst",
 }
 
 

@@ -61,6 +61,7 @@ def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
         return
     in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
     steps.persist(machine, plan, reply)
+    machine.store.mark_reconciling(reply.reconciles)
 
 
 def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:

@@ -36,6 +36,7 @@ HANDOVER = 15.0
 
 # A refresh that comes so soon after this boot's own fetch would only ask the same again, in seconds.
 FRESH = 300
+MOST_REFRESHES = 3
 
 
 def boot(arguments: argparse.Namespace) -> int:
@@ -169,10 +170,21 @@ def apply(arguments: argparse.Namespace) -> int:
 
 
 def refresh(arguments: argparse.Namespace) -> int:
+    """Once, and once more for a card that comes while we are at it; never for ever."""
+    from homeport.host.store import Store
+    for _ in range(MOST_REFRESHES):
+        status = refresh_once(arguments)
+        if not Store(arguments.root).is_asked_for:
+            break
+    return status
+
+
+def refresh_once(arguments: argparse.Namespace) -> int:
     from homeport import boot as story
     with a_machine(arguments) as machine:
         before = machine.store.read_status() or {}
-        if arguments.if_due and any(map(just_asked, (before, machine.store.read_initrd_status() or {}))):
+        asked = any(map(just_asked, (before, machine.store.read_initrd_status() or {})))
+        if not machine.store.take_request() and arguments.if_due and asked:
             print("homeport: this boot has just asked its source; nothing to do")
             if before.get("changed") and str(before.get("source")).startswith("elemental "):
                 story.tell(machine)

@@ -66,6 +66,7 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
     return Manifest(
         revision=plan.assignment.revision, source=reply.source, etag=reply.etag, url=reply.url,
         content_type=reply.content_type, identity=f"{who.kind}:{who.value}" if who else "", proven_at=time.time(),
+        reconciles=reply.reconciles,
         other_files=(oem.PATH,) if oem.is_elemental(machine.root) else ())
 
 

@@ -45,6 +45,11 @@ SOFTWARE_EK = f"{STATE_DIR}/software-ek.pem"
 RUNNING = f"{RUN_DIR}/assigned.yaml"
 RUNNING_MANIFEST = f"{RUN_DIR}/manifest.json"
 
+# Left for NetworkManager's dispatcher script, which asks for a refresh: this platform's NICs and addresses come and go.
+RECONCILES = f"{RUN_DIR}/reconciles"
+# Left by that script: something has come that the last refresh did not see.
+ASKED = f"{RUN_DIR}/asked"
+
 # A manifest names a few dozen keyfiles; a document is at most 512 KiB (design.md, section 6).
 LIMIT = 4 << 20
 
@@ -145,6 +150,22 @@ class Store:
         write_atomic(self.root, RUNNING, document)
         write_atomic(self.root, RUNNING_MANIFEST, json.dumps(asdict(manifest), indent=1).encode() + b"\n")
 
+    def mark_reconciling(self, here: bool) -> None:
+        """Say whether this machine's assignment may be another one whenever a card comes."""
+        if here:
+            write_atomic(self.root, RECONCILES, b"", 0o644)
+        else:
+            remove(self.root, RECONCILES)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody wants the source to be asked since a run last took notice of it."""
+        return (self.root / ASKED).exists()
+
+    def take_request(self) -> bool:
+        """The same, taking notice of it."""
+        return remove(self.root, ASKED)
+
     def forget_running(self) -> None:
         for path in (RUNNING, RUNNING_MANIFEST):
             remove(self.root, path)
@@ -189,7 +210,8 @@ class Store:
 
     def forget(self) -> None:
         """Forget the assignment. Keyfiles are gone by now; the manifest goes last."""
-        for path in (STAMP, RUNNING, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, RUNNING_MANIFEST, MANIFEST):
+        for path in (STAMP, RECONCILES, RUNNING, ASSIGNED, PREVIOUS, INFLIGHT, REGISTRATION_CA, RUNNING_MANIFEST,
+                     MANIFEST):
             remove(self.root, path)
 
     def write_status(self, status: Mapping[str, Any], *, in_force: bool = False, in_initrd: bool = False) -> None:
