@@ -13,6 +13,10 @@ PYTEST :=
 FUZZ_SECONDS := 600
 TARGET :=
 
+# Of the tests, those that neither take long nor boot whole machines.
+COMMON := not long and not peers and not vm and not vm_full
+SCENARIO :=
+
 # Runs what follows with what the set-up has made in its environment: $$VENV, $$NMSTATECTL, $$GUEST_trixie.
 WITH := set -a && . build/paths.env && set +a &&
 
@@ -37,17 +41,34 @@ check: ## static checks and unit tests: seconds
 	@tools/setup venv
 	$(WITH) "$$VENV/bin/python" -m pytest tests $(PYTEST)
 
+# The whole machines at the same time as all the rest, and only with what that leaves of the processors: without KVM
+# they are one long computation, while the rest waits for clocks most of the time.
 .PHONY: test
 test: setup-tests ## everything: static checks, unit tests, boots
-	$(WITH) "$$VENV/bin/python" -m pytest $(PYTEST)
+	@$(WITH) tools/side-by-side build/vm-tests.log \
+	  nice "$$VENV/bin/python" -m pytest vm-tests -m vm $(PYTEST) -- \
+	  "$$VENV/bin/python" -m pytest -m "$(COMMON)" $(PYTEST)
 
 .PHONY: test-container
-test-container: setup-tests ## the boots alone: a real systemd, NetworkManager and nmstatectl in containers
-	$(WITH) "$$VENV/bin/python" -m pytest vm-tests $(PYTEST)
+test-container: setup-tests ## the boots in containers alone: a real systemd, NetworkManager and nmstatectl
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "$(COMMON)" $(PYTEST)
+
+.PHONY: test-vm
+test-vm: setup-tests ## the boots in QEMU alone: firmware, TPM, initramfs; a quarter of an hour without KVM
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m vm $(PYTEST)
+
+.PHONY: test-vm-full
+test-vm-full: ## the same with the rest of the matrix: other suites, root on iSCSI, power cuts, ...; an hour and a half
+	@tools/setup venv nmstatectl guest-trixie vm-trixie vm-forky netroot-trixie
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "vm or vm_full" --durations=0 $(PYTEST)
+
+.PHONY: vm-shell
+vm-shell: setup-tests ## SCENARIO=name: one of these boots, and then a root shell in its machine
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "vm or vm_full" -k "$(SCENARIO)" --log-in $(PYTEST)
 
 .PHONY: test-container-full
 test-container-full: setup-tests ## the same with the long ones: stopped at every point of a boot, ...; half an hour
-	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "long or not long" $(PYTEST)
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "not peers and not vm and not vm_full" $(PYTEST)
 
 .PHONY: fuzz
 fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a finding becomes a case of make check
