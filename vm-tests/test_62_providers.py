@@ -14,6 +14,7 @@ from tests.sources.platforms.conftest import CASES
 from container import Machine, Nic
 from drives import Drives
 from firmware import firmware_of
+from namespaces import wait_until
 from outcome import Outcome
 from provider import Provider
 from world import Lan, World
@@ -204,3 +205,130 @@ def test_a_machine_at(world: World, lan: MakeLan, drives: Drives, make_machine: 
         assert {route.get("gateway", "") for route in boot.routes(destination)} == {gateway}
     reaches(machine, *story.reached)
     assert bool(provider.service.requests) != bool(story.drive)  # what is on a drive is not asked for
+
+
+# By way of a drive: late, absent, damaged.
+
+OPENSTACK = {
+    "links": [{"id": "l0", "type": "ovs", "ethernet_mac_address": FIRST, "mtu": 1400},
+              {"id": "l1", "type": "vif", "ethernet_mac_address": SECOND, "mtu": None}],
+    "networks": [
+        {"id": "n0", "type": "ipv4", "link": "l0", "ip_address": "192.0.2.60/24", "gateway": "192.0.2.1",
+         "services": [{"type": "dns", "address": "192.0.2.53"}]},
+        {"id": "n1", "type": "ipv6", "link": "l0", "ip_address": "2001:db8:e::60", "netmask": "ffff:ffff:ffff:ffff::",
+         "routes": [{"network": "::", "netmask": "::", "gateway": "2001:db8:e::1"}]},
+        {"id": "n2", "type": "ipv4_dhcp", "link": "l1",
+         "routes": [{"network": "203.0.113.128", "netmask": "255.255.255.128", "gateway": "203.0.113.1"}]}],
+    "services": [{"type": "dns", "address": "192.0.2.54"}]}
+
+
+def test_openstack_with_a_drive_that_comes_late(world: World, lan: MakeLan, drives: Drives,
+                                                make_machine: MakeMachine) -> None:
+    """udev is still at work on the drive when homeport looks; there is no metadata service at all."""
+    one, two = lan("os-one", "192.0.2.1/24", "2001:db8:e::1/64"), lan("os-two", "203.0.113.1/25")
+    two.dhcp.start(first="203.0.113.7", last="203.0.113.7", router="203.0.113.1", dns="")
+    device = drives.plug("config-2", {"openstack/latest/network_data.json": json.dumps(OPENSTACK),
+                                      "openstack/latest/meta_data.json": "{}"}, late=True)
+    machine = make_machine("openstack", nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)), drives=drives,
+                           firmware=firmware_of("openstack", product="OpenStack Nova"))
+    machine.start()
+    wait_until(lambda: "asking OpenStack" in machine.story(), timeout=40, what="homeport to look for the drive")
+    drives.settle("config-2", device)
+    boot = machine.wait_online()
+    assigned(boot, "openstack")
+    assert both(boot, "ens3") == {"192.0.2.60/24", "2001:db8:e::60/64"} and boot.addresses("ens4") == ["203.0.113.7/25"]
+    assert machine.read("/sys/class/net/ens3/mtu").strip() == "1400"
+    assert boot.resolv == ["192.0.2.53", "192.0.2.54"]
+    assert [route["gateway"] for route in boot.routes("203.0.113.128/25")] == ["203.0.113.1"]
+    reaches(machine, "192.0.2.1", "2001:db8:e::1", "203.0.113.1")
+
+
+@pytest.mark.usefixtures("falling")
+def test_a_hypervisor_without_a_drive(world: World, make_machine: MakeMachine) -> None:
+    """Afterburn ends in the emergency shell there; here DHCP goes on, and no address is made up while it is slow."""
+    machine = make_machine("driveless")
+    machine.start("ignition.platform.id=proxmoxve")
+    wait_until(lambda: "asking Proxmox" in machine.story(), timeout=40, what="homeport to look for the drive")
+    world.dhcp.start()
+    boot = machine.wait_online()
+    assert (boot.status["rung"], boot.status["exit"]) == ("dhcp", 69)
+    assert "no drive labelled cidata or CIDATA" in machine.story()
+    machine.wait("ip -4 address show dev enp1s0 | grep -q 'inet 192.168.122'")
+    assert not [event for event in machine.monitor.events(kind="ADDR") if "169.254." in event.text]
+
+
+@pytest.mark.usefixtures("falling")
+def test_a_drive_that_is_damaged(world: World, drives: Drives, make_machine: MakeMachine) -> None:
+    world.dhcp.start()
+    drives.plug("cidata", {"network-config": PROXMOX})
+    image = drives.folder / "drive-0.img"
+    with image.open("r+b") as file:
+        file.seek(16 * 2048 + 158)  # where the root folder is, of the primary descriptor
+        file.write(b"\xff" * 8)
+        file.seek(17 * 2048 + 158)  # and of Joliet's
+        file.write(b"\xff" * 8)
+    machine = make_machine("damaged", drives=drives)
+    boot = machine.boot()
+    assert (boot.status["rung"], boot.status["exit"]) == ("dhcp", 65)
+    assert "a sound drive" in machine.story() or "cut short" in machine.story()
+
+
+# By way of a service: slow, wrong, absent; and NoCloud's, wherever somebody says that it is.
+
+NETWORK_CONFIG = f"""version: 2
+ethernets:
+  any:
+    match: {{macaddress: '{FIRST}'}}
+    addresses: [192.0.2.30/24]
+    routes: [{{to: default, via: 192.0.2.1}}]
+    nameservers: {{addresses: [192.0.2.53]}}
+"""
+
+
+@pytest.mark.parametrize("told_by", ["serial number", "kernel argument"])
+def test_nocloud_at_an_address(world: World, lan: MakeLan, make_machine: MakeMachine, told_by: str) -> None:
+    """`ds=nocloud;s=…` as cloud-init has it; the service has its bad minutes first."""
+    subnet = lan("nocloud", "192.0.2.1/24")
+    subnet.dhcp.start(first="192.0.2.7", last="192.0.2.7", router="192.0.2.1")
+    seed = "ds=nocloud;s=http://198.51.100.80/seed/__dmi.system-product-name__/"
+    by_serial = told_by == "serial number"
+    machine = make_machine(f"nocloud-{by_serial}", nics=(Nic("ens3", FIRST, subnet),), firmware=firmware_of(
+        "nocloud", product="Rack 7", **({"serial": seed} if by_serial else {})))
+    files = {"seed/Rack%207/network-config": NETWORK_CONFIG, "seed/Rack%207/meta-data": "instance-id: i-1\n"}
+    with Provider(world, "nocloud", files, address="198.51.100.80") as provider:
+        bad = iter([lambda: (503, {}), lambda: (429, {"Retry-After": "1"}), lambda: time.sleep(3)])
+        provider.service.before = lambda path: next(bad, lambda: None)()  # type: ignore[no-any-return]
+        boot = machine.boot("homeport.header-timeout=1s", *([] if by_serial else [seed]))
+    assigned(boot, "nocloud")
+    assert boot.addresses("ens3") == ["192.0.2.30/24"] and boot.resolv == ["192.0.2.53"]
+    assert all(request.startswith("GET /seed/Rack%207/") for request in provider.service.requests)
+    assert [entry for entry in machine.story().splitlines() if "no answer within 1 s; asking again" in entry]
+
+
+@pytest.mark.usefixtures("falling")
+def test_a_service_that_says_nonsense_and_one_that_is_away(
+        world: World, lan: MakeLan, make_machine: MakeMachine) -> None:
+    """DHCP while there has never been anything better; then what was proven, whatever the service says or does not."""
+    public = lan("hetzner-bad", "198.51.100.1/24", "fe80::1/64")
+    public.dhcp.start(first="198.51.100.6", last="198.51.100.6", router="198.51.100.1")
+    machine = make_machine("hetzner-bad", nics=(Nic("ens3", FIRST, public),),
+                           firmware=firmware_of("hetzner", manufacturer="Hetzner"))
+    name = "hetzner/v1/metadata/network-config"
+    good = case("hetzner-public-and-private")[name]
+    wrong = {name: good.replace(b"2001:db8:6::1/64", b"2001:db8:6::g/64")}
+    both_families = {"198.51.100.6/24", "2001:db8:6::1/64"}
+    with Provider(world, "hetzner", wrong) as provider:
+        boot = machine.boot()
+        assert (boot.status["rung"], boot.status["exit"]) == ("dhcp", 65)
+        assert "config[0].subnets[1].address" in machine.story() and both(boot, "ens3") == {"198.51.100.6/24"}
+        provider.say({name: good})
+        machine.run(["homeport", "refresh"])
+        assert both(machine.look(), "ens3") == both_families
+        provider.say(wrong)
+        machine.sh("homeport refresh", check=False)
+        assert both(machine.look(), "ens3") == both_families
+        provider.stop()
+        machine.power_off()
+        again = machine.boot()
+        assert (again.status["rung"], again.status["exit"]) == ("assigned", 0)
+        assert both(again, "ens3") == both_families
