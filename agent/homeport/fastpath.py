@@ -25,6 +25,7 @@ import time
 
 STAMP = "var/lib/homeport/fastpath"
 HEADER = "homeport-stamp 1"
+ABSENT = "-\t0"
 # NetworkManager started a moment before us; it takes this long to bring a static profile up, with the
 # duplicate address detection it insists on. DHCP may take longer: then the long way watches it.
 PATIENCE = 5.0
@@ -77,7 +78,7 @@ def as_was(root: str, path: str) -> str:
     try:
         info = os.stat(os.path.join(root, path))
     except OSError:
-        return "-\t0"
+        return ABSENT
     return f"{info.st_mtime_ns}\t{info.st_size}"
 
 

@@ -152,6 +152,8 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
     root = str(machine.root)
     lines = [fastpath.HEADER, f"arguments\t{fastpath.our_arguments(root)}"]
     lines += [f"as-was\t{path}\t{fastpath.as_was(root, path)}" for path in watched(machine, reply)]
+    # Nothing is prepared once this is settled; what a later boot finds prepared must be proven.
+    lines.append(f"as-was\t{PREPARED}\t{fastpath.ABSENT}")
     lines += [f"credential\t{fastpath.credential()}", f"fw-cfg\t{fastpath.firmware_file(root)}"]
     for file in files:
         with open(os.path.join(root, file.path), "rb") as content:
@@ -177,7 +179,7 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
 # What else can change what homeport would do: the program itself, who the machine is, its mode; and a run that was
 # killed while applying, after which there is something to undo (nmstate's DNS is on disk before anything is proven).
 WATCHED = (
-    INFLIGHT, PREPARED, *(f"{drive.BY_LABEL}/{label}" for label in drive.LABELS),
+    INFLIGHT, *(f"{drive.BY_LABEL}/{label}" for label in drive.LABELS),
     *FILES, *DROP_INS, "usr/lib/homeport/homeport.pyz", "etc/homeport/identity",
     "run/elemental/recovery_mode", "run/elemental/live_mode", "run/cos/recovery_mode", "run/cos/live_mode",
     "oem/reset-cloud-config.yaml", "oem/registration/config.yaml",

@@ -80,8 +80,10 @@ class Report:
             log.debug("%s: %s", name, "; ".join(notes) or "done")
 
     def fell(self, rung: str, error: HomeportError) -> None:
-        """A rung did not hold. The first one that failed is the cause that the exit status names."""
-        if not self.fallen:
+        """A rung did not hold. The first one that failed is the cause that the exit status names; but a document that
+        is wrong says more than that nobody told this machine where to ask.
+        """
+        if not self.fallen or (self.exit == os.EX_OK and isinstance(error, DocumentError)):
             self.exit, self.reason, self.hint = error.status, error.message, error.hint
         if isinstance(error, DocumentError):
             self.complaints += [item for item in error.complaints if item not in self.complaints]

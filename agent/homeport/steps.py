@@ -355,7 +355,7 @@ def capture(policy: Mapping[str, Any], end: float) -> dict[str, Any]:
 def apply(machine: Machine, transaction: Transaction) -> None:
     """8. The desired state, in memory, under a checkpoint."""
     with machine.report.step("apply"):
-        log.info("applying revision %s", machine.report.revision)
+        log.info("%s revision %s", transaction.doing, machine.report.revision)
         # While nmstatectl works: what comes after is read from disk, and other hosts are asked for our addresses.
         ahead = Ahead(lambda: import_module("homeport.persist"))
         free = Ahead(lambda: free_addresses(transaction.plan.desired))

@@ -46,6 +46,8 @@ SIDE_FILES = (
 class Transaction:
     """`with Transaction(machine, plan): …` commits at the end, and undoes everything on any exception."""
 
+    doing = "applying"
+
     def __init__(self, machine: Machine, plan: Plan) -> None:
         self.machine = machine
         self.plan = plan
@@ -148,6 +150,8 @@ class Transaction:
 
 class Confirmation(Transaction):
     """The same for profiles that NetworkManager has started with: they are in force, and only have to be proven."""
+
+    doing = "in force already, proving"
 
     def __enter__(self) -> Confirmation:
         return self
