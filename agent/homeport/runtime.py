@@ -72,7 +72,8 @@ def plan_card(name: str, whole: Plan, before: State, shown: State, card: beside.
     part = former.removing_rules(part, beside.without_rules_for_all(was, kept))
     current = former.without_strangers(shown, part, was)
     return replace(
-        whole, desired=part, changes=tuple(differences(part, current, thorough=True)),
+        whole, desired=part,
+        changes=(*differences(part, current, thorough=True), *beside.other_metrics(part, card)),
         strangers=strangers.find(shown, part, was, [name]), card=card)
 
 

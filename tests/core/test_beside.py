@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeport.core.beside import SKIP, Card, Settings, fits, merged, part, reduced
+from homeport.core.beside import SKIP, Card, Settings, fits, merged, other_metrics, part, reduced
 from homeport.core.strangers import Added
 
 FOR_ALL = {"family": "ipv4", "priority": 30350, "route-table": 254, "suppress-prefix-length": 0}
@@ -92,6 +92,19 @@ def test_a_card_without_dhcp_at_the_cloud() -> None:
     assert merged(BOOTSTRAP, ours, Added())["ipv4"]["method"] == ("s", "manual")
     theirs, _ = reduced({"interfaces": [static]}, {"ens3": Card(settings())})
     assert merged(Card(settings()), theirs, Added())["ipv4"]["method"] == ("s", "auto")
+
+
+def test_a_card_that_only_has_another_metric_is_changed() -> None:
+    """Or its default route would be worse than that of a card that has more to change."""
+    only_dhcp = {"interfaces": [entry("ens3")]}
+    bootstrap = Card(BOOTSTRAP.settings, ours=True, metrics={"ipv4": 900})
+    state, _ = reduced(only_dhcp, {"ens3": bootstrap})
+    assert [str(each) for each in other_metrics(part(state, "ens3"), bootstrap)] == [
+        "interfaces[0].ipv4.auto-route-metric: 900; 100"]
+    changed = Card(BOOTSTRAP.settings, ours=True, metrics={"ipv4": 100, "ipv6": 900})
+    assert other_metrics(part(state, "ens3"), changed) == []
+    theirs = Card(settings(more={"route-metric": ("x", 50)}), metrics={"ipv4": 50})
+    assert other_metrics(part(reduced(only_dhcp, {"ens3": theirs})[0], "ens3"), theirs) == []
 
 
 def test_every_card_with_tables_has_the_rule_for_all() -> None:

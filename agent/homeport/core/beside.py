@@ -9,11 +9,13 @@ Refuses to know how NetworkManager is told (`host/reapply.py`).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_interface, ip_network
 from typing import Any
 
+from homeport.core.compare.sections import difference
 from homeport.core.compare.values import plain_ip, plain_network
+from homeport.core.complaint import Complaint
 from homeport.core.schema.kinds import read_bool, read_number
 from homeport.core.strangers import Added
 
@@ -34,10 +36,15 @@ LEGACY = ("addresses", "routes", "address-labels")  # the same once more, in a f
 
 @dataclass(frozen=True)
 class Card:
-    """A card's profile. `ours` is the bootstrap, which is for what the metadata say to overrule."""
+    """A card's profile. `ours` is the bootstrap, which is for what the metadata say to overrule.
+
+    `metrics` are those that its automatic routes have now, by family: `nmstatectl show` tells them of the wrong
+    card where two have one profile.
+    """
 
     settings: Settings
     ours: bool = False
+    metrics: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def skip(self) -> bool:
@@ -118,6 +125,13 @@ def _metric(card: Card, family: str) -> int | None:
     """The metric that somebody wants for this card's routes; the bootstrap's own doesn't count."""
     found = card.settings.get(family, {}).get("route-metric", ("x", -1))[1]
     return None if card.ours else int(found)
+
+
+def other_metrics(part: State, card: Card) -> list[Complaint]:
+    """Where the automatic routes of the part's card have another metric than they are to have."""
+    return [difference(("interfaces", 0, family, "auto-route-metric"), card.metrics.get(family), wanted)
+            for entry in part["interfaces"] for family, _, _ in FAMILIES
+            if (wanted := entry.get(family, {}).get("auto-route-metric")) not in (None, card.metrics.get(family))]
 
 
 def nothing(name: str, card: Card) -> dict[str, Any]:

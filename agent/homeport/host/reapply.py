@@ -38,10 +38,17 @@ def read_cards(manager: Manager, names: Collection[str]) -> dict[str, Card]:
             continue
         if device.profile and device.state in RUNNING:
             cards[device.interface] = Card(
-                settings_of(manager, device), ours=device.profile_id == profiles.BOOTSTRAP)
+                settings_of(manager, device), ours=device.profile_id == profiles.BOOTSTRAP,
+                metrics=metrics(manager.applied(device.path)[0]))
         elif device.managed and bootstrap is not None:
             cards[device.interface] = Card(manager.profile_settings(bootstrap.uuid), ours=True)
     return cards
+
+
+def metrics(applied: Settings) -> dict[str, int]:
+    """The metrics of automatic routes by family, where the settings say any."""
+    found = {family: applied.get(family, {}).get("route-metric", ("x", -1))[1] for family in ("ipv4", "ipv6")}
+    return {family: int(metric) for family, metric in found.items() if metric != -1}
 
 
 def settings_of(manager: Manager, device: Device) -> Settings:
