@@ -35,7 +35,8 @@ def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mappi
 
 
 def render_platform(name: str, folder: Path, *, root: Path, nics: Sequence[Nic] = (), policy_routing: bool = True,
-                    servers: Sequence[IPAddress] = ()) -> tuple[dict[str, str], Sequence[str]]:
+                    servers: Sequence[IPAddress] = (), routers: Mapping[str, IPAddress] | None = None,
+                    ) -> tuple[dict[str, str], Sequence[str]]:
     """The same of a platform's metadata, saved in `folder`; and what of them is left out, for people.
 
     Raises UsageError for an unknown name, or if there are none of its metadata in the folder.
@@ -46,7 +47,7 @@ def render_platform(name: str, folder: Path, *, root: Path, nics: Sequence[Nic] 
     platform = platforms.find(name)
     if platform is None:
         raise UsageError(f"there is no platform {name!r}", f"known are {', '.join(NAMES)}")
-    situation = platforms.Situation(tuple(nics), policy_routing, tuple(servers))
+    situation = platforms.Situation(tuple(nics), policy_routing, tuple(servers), routers or {})
     made = platforms.make(platform, saved.read(platform, folder), situation)
     assignment = understand_document(render_yaml(made.tree).encode())
     return render_assignment(assignment, nics, root), made.notes

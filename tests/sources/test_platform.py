@@ -57,6 +57,7 @@ class Asking:
 def ask(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Asking:
     monkeypatch.delenv("CREDENTIALS_DIRECTORY", raising=False)
     monkeypatch.setattr(platform, "NIC_WAIT", 0.0)
+    monkeypatch.setattr(platform, "ROUTER_WAIT", 0.0)
     return Asking(tmp_path, monkeypatch)
 
 
@@ -206,6 +207,36 @@ def test_a_card_whose_metadata_are_wrong_is_not_one_that_is_gone(
         ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
     ask.at("aws", serve("aws-one-faulty-nic").url)
     assert ask(ON_EC2).partial
+
+
+def test_a_card_whose_metadata_do_not_come_stops_no_other(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    service = serve(EC2)
+    ask.at("aws", service.url)
+    service.before = lambda path: (500, {}) if "53:01/local-ipv4s" in path else None
+    reply = ask(ON_EC2)
+    assert reply.partial
+    assert 10.0 <= sum(ask.fake.slept) < 20.0
+    config = understand_document(reply.data).config
+    assert [entry["mac-address"] for entry in config["interfaces"]] == [ENS4.mac.upper()]
+    # It has the numbers of its own place all the same: those of the first would be in the way of what that one has.
+    assert {route["table-id"] for route in config["routes"]["config"]} == {30201, 30401}
+    assert any("53:01/local-ipv4s: it says 500" in line or "left out" in line for line in ask.lines)
+
+
+def test_a_service_that_gives_no_card_is_away(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    service = serve(EC2)
+    ask.at("aws", service.url)
+    service.before = lambda path: (500, {}) if "/macs/0" in path else None
+    with pytest.raises(Unreachable):
+        ask(ON_EC2)
+
+
+def test_routers_that_were_advertised(monkeypatch: pytest.MonkeyPatch) -> None:
+    from homeport.host.proof import kernel
+    routes = [kernel.Route(2, "::", 0, "fe80::1", 900, 254), kernel.Route(3, "0.0.0.0", 0, "10.0.2.1", 900, 254),
+              kernel.Route(3, "2001:db8::", 64, "fe80::9", 900, 254), kernel.Route(9, "::", 0, "fe80::2", 900, 254)]
+    monkeypatch.setattr(kernel, "read_network", lambda: kernel.Network((), (), tuple(routes)))
+    assert {mac: str(ip) for mac, ip in platform.routers((ENS3, ENS4)).items()} == {ENS3.mac: "fe80::1"}
 
 
 @pytest.mark.parametrize(("settings", "least", "most"), [({}, 20.0, 31.0), ({"platform_persist": "yes"}, 100.0, 121.0)])

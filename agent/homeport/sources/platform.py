@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.core.checks.reading import IPAddress, read_ip
-from homeport.core.facts import Facts
+from homeport.core.facts import Facts, Nic
 from homeport.core.nicmatch import can_be_card
 from homeport.core.platforms import Platform, Situation, attributes, make
 from homeport.core.platforms.recognition import Candidate, recognise
@@ -37,6 +37,8 @@ DRIVE_WAIT = 5.0  # seconds in which a drive that belongs to the platform may st
 # nm-cloud-setup gives up after 32 s at most. A refresh asks again as soon as the boot is over.
 RECONCILING = 30.0  # seconds
 NIC_WAIT = 15.0  # seconds for a NIC that the metadata have and the kernel has not, as nm-cloud-setup waits
+ROUTER_WAIT = 3.0  # seconds for a router's advertisement: it answers a card that comes up within one (RFC 4861, 6.2.6)
+PAUSE = 0.1
 RESOLV_CONF = ("/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf")
 
 Session = service.Session | drive.Session | guestinfo.Session
@@ -175,12 +177,17 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
     from homeport.host import nics
 
     platform, cards = candidate.platform, facts.nics
-    end = time.monotonic() + min(NIC_WAIT, asker.left())
+    begun = time.monotonic()
+    end, router_end = begun + min(NIC_WAIT, asker.left()), begun + min(ROUTER_WAIT, asker.left())
     while True:
-        made = make(platform, files, Situation(cards, asker.settings.policy_routing == "auto", servers(asker.root)))
-        if not made.absent or not nics.wait_for_change(end):
+        made = make(platform, files, Situation(
+            cards, asker.settings.policy_routing == "auto", servers(asker.root), routers(cards)))
+        if made.absent and nics.wait_for_change(end):
+            cards = nics.read_nics(Path(asker.root))
+        elif made.without_router and time.monotonic() < router_end:
+            time.sleep(PAUSE)
+        else:
             break
-        cards = nics.read_nics(Path(asker.root))
     for note in made.notes:
         asker.progress(f"{platform.title}: {note}")
     return Reply(
@@ -192,6 +199,20 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
 def is_volatile(settings: Settings, platform: Platform) -> bool:
     """Whether what this platform says is not to be kept on disk."""
     return settings.platform_persist == "no" or (settings.platform_persist == "auto" and platform.reconciles)
+
+
+def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
+    """The IPv6 routers in use, by the MACs of the cards that they are on: those that were advertised."""
+    from homeport.core.nicmatch import own_mac
+    from homeport.host.proof.kernel import read_network
+    try:
+        network = read_network()
+    except OSError:
+        return {}
+    macs = {card.index: own_mac(card) for card in cards}
+    found = {macs.get(route.index, ""): read_ip(route.gateway) for route in network.routes
+             if route.default and ":" in route.gateway}
+    return {mac: ip for mac, ip in found.items() if mac and ip is not None}
 
 
 def servers(root: str | os.PathLike[str]) -> tuple[IPAddress, ...]:

@@ -40,7 +40,8 @@ def outcome(case: Path, root: Path) -> dict[str, str]:
         files, notes = render_platform(
             platform_of(case), case / "metadata", root=root, nics=[Nic(**nic) for nic in machine["nics"]],
             policy_routing=machine.get("policy_routing", True),
-            servers=[ip_address(server) for server in machine.get("servers", ())])
+            servers=[ip_address(server) for server in machine.get("servers", ())],
+            routers={mac: ip_address(router) for mac, router in machine.get("routers", {}).items()})
     except DocumentError as error:
         return {"complaints.txt": "".join(f"{line}\n" for line in as_lines(error.complaints))}
     made = {name if name == DESIRED else f"keyfiles/{name}": text for name, text in files.items()}

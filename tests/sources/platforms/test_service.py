@@ -64,7 +64,7 @@ def test_a_failure_in_the_middle_costs_one_request(serve: Any) -> None:
     assert caught.value.retry_after == 2
     so_far = len(service.requests)
     asking.read()
-    assert len(service.requests) == 2 + 10 + 1  # token, list; five keys of two NICs, one of them twice
+    assert len(service.requests) == 2 + 12 + 1  # token, list; six keys of two NICs, one of them twice
     assert so_far < len(service.requests)
 
 

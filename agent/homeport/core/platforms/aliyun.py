@@ -25,17 +25,18 @@ def wants(files: Files) -> Iterator[Want]:
 
 def build(files: Files, network: Network) -> None:
     """The primary NIC is the instance's own MAC, whatever the order of the list."""
-    vnics: list[Vnic] = []
-    network.each(names(files, MACS), partial(_vnic, files=files, vnics=vnics))
+    found: list[tuple[str, Vnic | None]] = []
+    network.each(names(files, MACS), partial(_vnic, files=files, found=found))
     own = line(files, f"{TOP}mac")
     primary = own.mac() if own else ""
-    configure(network, sorted(vnics, key=lambda vnic: vnic.mac != primary))
+    configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0] != primary)])
 
 
-def _vnic(mac: Node, files: Files, vnics: list[Vnic]) -> None:
+def _vnic(mac: Node, files: Files, found: list[tuple[str, Vnic | None]]) -> None:
     def read(key: str) -> Node:
         return line(files, f"{MACS}{mac.value}/{key}")
 
+    found.append((mac.mac(), None))
     v4, v6 = _listed(read("private-ipv4s")), _listed(read("ipv6s"))
     primary, block = read("primary-ip-address"), read("vswitch-ipv6-cidr-block")
     if primary:
@@ -45,7 +46,7 @@ def _vnic(mac: Node, files: Files, vnics: list[Vnic]) -> None:
     addresses += [node.interface(length, 128) for node in v6]
     gateways: dict[int, IPAddress] = {
         version: read(key).ip() for version, key in ((4, "gateway"), (6, "ipv6-gateway")) if read(key)}
-    vnics.append(Vnic(mac.mac(), addresses, by_dhcp(addresses), gateways))
+    found[-1] = mac.mac(), Vnic(mac.mac(), addresses, by_dhcp(addresses), gateways)
 
 
 def _listed(node: Node) -> list[Node]:

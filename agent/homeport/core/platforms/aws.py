@@ -16,7 +16,9 @@ from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 MACS = "2021-01-03/meta-data/network/interfaces/macs/"
-KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block", "ipv6s")
+KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block", "ipv6s",
+        "subnet-ipv6-cidr-blocks")
+LAST = (1 << 32, 0)
 
 
 def wants(files: Files) -> Iterator[Want]:
@@ -27,19 +29,22 @@ def wants(files: Files) -> Iterator[Want]:
 
 def build(files: Files, network: Network) -> None:
     """In the order of network card and device number: that of the list changes from boot to boot."""
-    found: list[tuple[tuple[int, int], Vnic]] = []
+    found: list[tuple[tuple[int, int], Vnic | None]] = []
     network.each(names(files, MACS), partial(_vnic, files=files, found=found))
     configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0])])
 
 
-def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic]]) -> None:
+def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic | None]]) -> None:
     folder = f"{MACS}{mac.value}/"
+    found.append((LAST, None))
+    place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
+    found[-1] = place, None
     subnet = line(files, f"{folder}subnet-ipv4-cidr-block")
     addresses = [node.interface(_prefix(subnet)) for node in lines(files, f"{folder}local-ipv4s")]
     v6 = [ip_interface(str(node.ip())) for node in lines(files, f"{folder}ipv6s")]
-    place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
     addresses += v6
-    found.append((place, Vnic(mac.mac(), addresses, by_dhcp(addresses))))
+    networks = [node.network() for node in lines(files, f"{folder}subnet-ipv6-cidr-blocks")]
+    found[-1] = place, Vnic(mac.mac(), addresses, by_dhcp(addresses), networks=networks)
 
 
 def _prefix(subnet: Node) -> Node:
@@ -65,7 +70,7 @@ PLATFORM = Platform(
     also_known_by="a UUID and a serial number that begin with `ec2`",
     ways=(Service("http://169.254.169.254", wants, token=Token(
         "latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "180"}, "X-aws-ec2-metadata-token")),),
-    reads="IMDSv2, `/2021-01-03/meta-data/network/interfaces/macs/`: place, IPv4, subnet, IPv6",
-    configures="every NIC by DHCP, IPv6 where it has some; secondary addresses of both families; policy routing (IPv4)",
-    leaves="IMDSv1; delegated prefixes; IPv6 policy routing, whose gateway is only in advertisements",
+    reads="IMDSv2, `/2021-01-03/meta-data/network/interfaces/macs/`: place, addresses, subnets",
+    configures="every NIC by DHCP, IPv6 where it has some; secondary addresses and policy routing of both families",
+    leaves="IMDSv1; delegated prefixes",
 )

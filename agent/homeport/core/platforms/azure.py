@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from ipaddress import ip_address
 
 from homeport.core.platforms.network import Network
 from homeport.core.platforms.reading import Fault, Files, IPInterface, Node, decode, tree
@@ -10,6 +11,8 @@ from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, S
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
 NAME = "metadata/instance/network"
+# "Configure IPv6 for Linux", learn.microsoft.com: the same in every virtual network.
+ROUTER = "fe80::1234:5678:9abc"
 WANTS = fixed(Want(NAME, query="api-version=2021-02-01&format=json"))
 # The wire server is another service, on an address that the DHCP lease may name.
 GOAL_STATE = "machine/"
@@ -24,15 +27,18 @@ HEALTH = """<?xml version="1.0" encoding="utf-8"?>
 
 
 def build(files: Files, network: Network) -> None:
-    vnics: list[Vnic] = []
-    network.each(tree(files, NAME)["interface"].items(), partial(_vnic, vnics=vnics))
+    vnics: list[Vnic | None] = []
+    network.each(tree(files, NAME)["interface"].items(), partial(_vnic, vnics=vnics, network=network))
     configure(network, vnics)
 
 
-def _vnic(entry: Node, vnics: list[Vnic]) -> None:
+def _vnic(entry: Node, vnics: list[Vnic | None], network: Network) -> None:
     """With accelerated networking a virtual function has the same MAC; which is meant is the resolver's to know."""
+    vnics.append(None)
     addresses = _addresses(entry["ipv4"], 32) + _addresses(entry["ipv6"], 128)
-    vnics.append(Vnic(entry["macAddress"].mac(), addresses, by_dhcp(addresses)))
+    mac = entry["macAddress"].mac()
+    router = network.situation.routers.get(mac) or ip_address(ROUTER)
+    vnics[-1] = Vnic(mac, addresses, by_dhcp(addresses), {6: router})
 
 
 def _addresses(family: Node, default: int) -> list[IPInterface]:
@@ -67,6 +73,6 @@ PLATFORM = Platform(
     check_in=CheckIn((Service("http://168.63.129.16", fixed(Want(GOAL_STATE, query="comp=goalstate")), headers=WIRE),),
                      ready, lease_option="private_245"),
     reads="`/metadata/instance/network`, version 2021-02-01",
-    configures="every NIC by DHCP, IPv6 where it has some; secondary addresses of both families; policy routing (IPv4)",
-    leaves="virtual functions of accelerated networking; IPv6 policy routing",
+    configures="every NIC by DHCP, IPv6 where it has some; secondary addresses and policy routing of both families",
+    leaves="virtual functions of accelerated networking",
 )

@@ -7,7 +7,7 @@ format, and how nmstate writes all this (`rendering.py`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
@@ -23,12 +23,13 @@ Item = TypeVar("Item")
 @dataclass(frozen=True)
 class Situation:
     """What a platform's description is read for: the machine's `nics` (none: not known), the settings,
-    and the DNS `servers` that it has now.
+    the DNS `servers` that it has now, and the IPv6 `routers` that were advertised on cards, by MAC.
     """
 
     nics: tuple[Nic, ...] = ()
     policy_routing: bool = True
     servers: tuple[IPAddress, ...] = ()
+    routers: Mapping[str, IPAddress] = field(default_factory=dict)
 
     @property
     def macs(self) -> list[str]:
@@ -110,6 +111,7 @@ class Network:
         self.faults: list[Complaint] = []
         self.notes: dict[str, None] = {}
         self.absent: dict[str, None] = {}  # MACs
+        self.without_router: dict[str, None] = {}  # MACs of cards whose IPv6 router nobody has told yet
 
     def each(self, items: Iterable[Item], do: Callable[[Item], object]) -> None:
         """`do` for each of `items`; one that is faulty does not stop the others."""

@@ -22,14 +22,15 @@ def build(files: Files, network: Network) -> None:
     is_metal = bool(entries) and entries[0]["nicIndex"].value is not None
     cards = {entry["nicIndex"].number(0, 1023): entry["macAddr"].mac() for entry in entries
              if is_metal and not entry["vlanTag"].number(0, 4094)}
-    vnics: list[Vnic] = []
+    vnics: list[Vnic | None] = []
     network.each(enumerate(entries), partial(_vnic, cards=cards if is_metal else None, vnics=vnics, network=network))
     configure(network, vnics)
 
 
-def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vnic], network: Network) -> None:
+def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vnic | None], network: Network) -> None:
     """Only the first has DHCP."""
     index, entry = place
+    vnics.append(None)
     addresses: list[IPInterface] = []
     gateways: dict[int, IPAddress] = {}
     for version, key, subnet, router in FAMILIES:
@@ -38,7 +39,7 @@ def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vni
             gateways[version] = entry[router].ip()
     mac = entry["macAddr"].mac()
     link = None if cards is None or not entry["vlanTag"].number() else _on_vlan(index, entry, mac, cards, network)
-    vnics.append(Vnic(mac, addresses, by_dhcp(addresses) if index == 0 else (), gateways, MTU, link))
+    vnics[-1] = Vnic(mac, addresses, by_dhcp(addresses) if index == 0 else (), gateways, MTU, link)
 
 
 def _address(node: Node, subnet: Node) -> IPInterface:

@@ -13,7 +13,7 @@ from typing import Any
 from homeport.core.checks.reading import IPAddress, IPInterface
 from homeport.core.complaint import Complaint
 from homeport.core.mac import normalise_mac
-from homeport.core.platforms.shape import Files
+from homeport.core.platforms.shape import Files, Unreadable
 from homeport.core.showing import printable, show
 
 MAX_NUMBER = 2**32 - 1
@@ -184,6 +184,8 @@ def names(files: Files, name: str) -> list[Node]:
 
 
 def decode(data: bytes, path: str) -> str:
+    if isinstance(data, Unreadable):
+        raise Fault(path, data.decode("utf-8", "replace"), "an answer")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -20,13 +20,15 @@ MAIN = 254
 class Made:
     """What came of metadata: a document's tree; what was left out, for people; cards that are not here.
 
-    `partial`: something of it could not be read.
+    `partial`: something of it could not be read. `without_router`: cards, by MAC, for which there would be more if an
+    IPv6 router had been advertised.
     """
 
     tree: Mapping[str, Any]
     notes: tuple[str, ...] = ()
     absent: tuple[str, ...] = ()
     partial: bool = False
+    without_router: tuple[str, ...] = ()
 
 
 def render(network: Network) -> Made:
@@ -46,7 +48,8 @@ def render(network: Network) -> Made:
         config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
     if dns := resolver(network, links):
         config["dns-resolver"] = {"config": dns}
-    return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent), bool(network.faults))
+    return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent), bool(network.faults),
+                tuple(network.without_router.keys() - network.absent.keys()))
 
 
 def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[str, Any]:

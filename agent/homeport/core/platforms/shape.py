@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 Files = Mapping[str, bytes | None]
 
 
+class Unreadable(bytes):
+    """A piece that its service doesn't give although it gives others: in words, why."""
+
+
 @dataclass(frozen=True)
 class Want:
     """A piece of metadata to ask for: `path` names it, `query` is only for the service.

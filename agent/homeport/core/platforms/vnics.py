@@ -23,7 +23,9 @@ METRIC_STEP = 100  # of DHCP's routes: the first NIC's counts most
 
 @dataclass(frozen=True)
 class Vnic:
-    """One NIC: its addresses, the primary ones first; families on DHCP; gateways where metadata tell them."""
+    """One NIC: its addresses, the primary ones first; families on DHCP; gateways where metadata tell them; networks
+    that it is on beside those of its addresses.
+    """
 
     mac: str
     addresses: Sequence[IPInterface] = ()
@@ -31,6 +33,7 @@ class Vnic:
     gateways: Mapping[int, IPAddress] = field(default_factory=dict)
     mtu: int | None = None
     link: Link | None = None
+    networks: Sequence[IPInterface] = ()
 
     def of_family(self, version: int) -> list[IPInterface]:
         return [address for address in self.addresses if address.version == version]
@@ -41,12 +44,17 @@ def by_dhcp(addresses: Sequence[IPInterface]) -> tuple[int, ...]:
     return tuple(version for version in (4, 6) if any(each.version == version for each in addresses)) or (4,)
 
 
-def configure(network: Network, vnics: Sequence[Vnic]) -> None:
-    """All of them, in their order. One NIC with one address needs nothing but DHCP."""
+def configure(network: Network, vnics: Sequence[Vnic | None]) -> None:
+    """All of them, in their order. One NIC with one address needs nothing but DHCP.
+
+    None stands for one that could not be read: its number, and so its tables, are not another one's.
+    """
     if len(vnics) > MOST:
         network.note(f"only the first {MOST} of {len(vnics)} NICs are configured")
-    several = len(vnics) > 1 or any(len(vnic.of_family(4)) > 1 for vnic in vnics)
+    several = len(vnics) > 1 or any(vnic is not None and len(vnic.of_family(4)) > 1 for vnic in vnics)
     for index, vnic in enumerate(vnics[:MOST]):
+        if vnic is None:
+            continue
         link = vnic.link or network.card(vnic.mac)
         link.mtu = vnic.mtu or link.mtu
         for version in vnic.dhcp:
@@ -67,15 +75,21 @@ def static_addresses(vnic: Vnic, several: bool) -> Iterator[IPInterface]:
 
 
 def route_by_source(network: Network, link: Link, vnic: Vnic, index: int) -> None:
-    """The tables and rules of NIC `index`. IPv6 only with a gateway: it mostly comes by advertisement."""
+    """The tables and rules of NIC `index`. An IPv6 router is the one that metadata tell, or that was advertised."""
     for version in (4, 6):
         addresses = vnic.of_family(version)
-        gateway = vnic.gateways.get(version)
-        if not addresses or (version == 6 and gateway is None):
+        if not addresses:
             continue
+        gateway = vnic.gateways.get(version)
+        if version == 6 and gateway is None:
+            gateway = network.situation.routers.get(vnic.mac)
+            if gateway is None:
+                network.without_router[vnic.mac] = None
+                continue
         gateway = gateway or first_host(addresses[0])
-        for address in addresses:
-            network.route(link, subnet(address), metric=METRIC, table=LOCAL + index)
+        for each in (*addresses, *vnic.networks):
+            if each.version == version and each.network.prefixlen < each.max_prefixlen:
+                network.route(link, subnet(each), metric=METRIC, table=LOCAL + index)
         network.default_route(link, gateway, metric=METRIC, table=DEFAULT + index)
         for address in addresses:
             for base in (LOCAL, DEFAULT):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from homeport.core.complaint import Complaint
-from homeport.core.platforms.shape import Files, Message, Service, Want, gather
+from homeport.core.platforms.shape import Files, Message, Service, Unreadable, Want, gather
 from homeport.errors import DocumentError, RefusedBySource, SourceError, Unreachable
 from homeport.sources.address import shown, web_address
 from homeport.sources.patience import Clock, parse_retry_after
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from homeport.sources.http import Answer
     from homeport.sources.trust import Context
 
+PIECE_PATIENCE = 10.0  # seconds, as nm-cloud-setup's for each card
 LARGEST_TOKEN = 4096  # bytes
 OK, UNAUTHORIZED, NOT_FOUND = 200, 401, 404
 ASK_AGAIN = (408, 425, 429)
@@ -42,14 +43,28 @@ class Session:
         self.context = _context(service.base, settings, root, clock, floor)
         self.token = ""
         self.came: dict[str, bytes | None] = {}
+        self.optional: set[str] = set()
+        self.given_up: dict[str, Unreachable] = {}
+        self.failing_since: float | None = None
 
     @property
     def place(self) -> str:
         return self.service.base
 
     def read(self) -> Files:
-        """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again)."""
-        return gather(self.service.wants, self._once)
+        """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again).
+
+        One card's piece that can't be had for `PIECE_PATIENCE` seconds, while others can, is given up: it doesn't
+        stop the other cards.
+        """
+        files = gather(self.service.wants, self._once)
+        if self.given_up and not any(self.came[path] is not None for path in self.optional - self.given_up.keys()):
+            for path in self.given_up:  # the service as a whole is away: all of it is asked again
+                del self.came[path]
+            error = next(iter(self.given_up.values()))
+            self.given_up, self.failing_since = {}, None
+            raise error
+        return files
 
     def send(self, message: Message) -> None:
         """Tell it something; raises a SourceError if it does not take that (2xx; Unreachable: tell it again)."""
@@ -65,8 +80,19 @@ class Session:
             raise RefusedBySource(f"Cannot tell {shown(url)}: it says {status}", "is this machine on that platform?")
 
     def _once(self, want: Want) -> bytes | None:
-        if want.path not in self.came:
+        if want.path in self.came:
+            return self.came[want.path]
+        if want.optional:
+            self.optional.add(want.path)
+        try:
             self.came[want.path] = self._get(want)
+        except Unreachable as error:
+            now = self.clock.monotonic()
+            self.failing_since = self.failing_since or now
+            if not want.optional or now - self.failing_since < PIECE_PATIENCE:
+                raise
+            self.came[want.path] = Unreadable(error.message.encode())
+            self.given_up[want.path] = error
         return self.came[want.path]
 
     def _get(self, want: Want) -> bytes | None:
