@@ -24,6 +24,7 @@ from tests.sources.platforms.conftest import MANNERS, Manners, Service
 from tests.sources.platforms.conftest import handler_for as reading_handler
 from tests.sources.platforms.told import Answer, Told
 
+from configserver import Tls
 from world import World
 
 METADATA = "169.254.169.254"
@@ -38,10 +39,12 @@ class Provider:
     """See the head of this module. `address` and `port` are the platform's own, unless a test says otherwise."""
 
     def __init__(self, world: World, name: str, files: Mapping[str, str | bytes], *, address: str = "",
-                 port: int = 80, hears: Callable[[str, str, Any, bytes], Answer] = deaf) -> None:
+                 port: int = 80, tls: Tls | None = None,
+                 hears: Callable[[str, str, Any, bytes], Answer] = deaf) -> None:
         self.world = world
         self.address = address or TRUE.get(name, METADATA)
         self.port = port
+        self.tls = tls
         self.folder = world.folder / f"provider-{self.address}"
         self.service = Service(self.folder, MANNERS.get(name, Manners()))
         self.told = Told(hears)
@@ -64,6 +67,8 @@ class Provider:
                                      bind_and_activate=False)
         server.socket.close()
         server.socket = self.world.namespace.listen(self.address, self.port)
+        if self.tls:
+            server.socket = self.tls.context().wrap_socket(server.socket, server_side=True)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self._server = server
 

@@ -285,6 +285,14 @@ ethernets:
 """
 
 
+def bad_minutes(request: int) -> tuple[int, dict[str, str]] | None:
+    """The first two are refused, the third is answered too late."""
+    if request == 3:
+        time.sleep(3)
+    answers: dict[int, tuple[int, dict[str, str]]] = {1: (503, {}), 2: (429, {"Retry-After": "1"})}
+    return answers.get(request)
+
+
 @pytest.mark.parametrize("told_by", ["serial number", "kernel argument"])
 def test_nocloud_at_an_address(world: World, lan: MakeLan, make_machine: MakeMachine, told_by: str) -> None:
     """`ds=nocloud;s=…` as cloud-init has it; the service has its bad minutes first."""
@@ -296,8 +304,7 @@ def test_nocloud_at_an_address(world: World, lan: MakeLan, make_machine: MakeMac
         "nocloud", product="Rack 7", **({"serial": seed} if by_serial else {})))
     files = {"seed/Rack%207/network-config": NETWORK_CONFIG, "seed/Rack%207/meta-data": "instance-id: i-1\n"}
     with Provider(world, "nocloud", files, address="198.51.100.80") as provider:
-        bad = iter([lambda: (503, {}), lambda: (429, {"Retry-After": "1"}), lambda: time.sleep(3)])
-        provider.service.before = lambda path: next(bad, lambda: None)()  # type: ignore[no-any-return]
+        provider.service.before = lambda path: bad_minutes(len(provider.service.requests))
         boot = machine.boot("homeport.header-timeout=1s", *([] if by_serial else [seed]))
     assigned(boot, "nocloud")
     assert boot.addresses("ens3") == ["192.0.2.30/24"] and boot.resolv == ["192.0.2.53"]
