@@ -166,6 +166,37 @@ rpm: ## build/packages/*.rpm: the same for Fedora, openSUSE and their kin; can b
 	@command -v rpmbuild > /dev/null || tools/setup venv
 	$(PYTHON) packages/build.py rpm build/packages
 
+# The server's programs and units; what depends on the root comes after it. Its libraries are the distribution's, so that
+# they get the distribution's updates: python3-aiohttp (3.11), -sqlalchemy (2.0), -cryptography (43), -yaml.
+.PHONY: install-server
+install-server: install-server-files ## [DESTDIR=] homeport-server and its unit; nothing is enabled
+	$(SERVER_BYTECODE) || echo "(without bytecode: this root's Python does not run here)"
+	systemd-sysusers --root="$(or $(DESTDIR),/)" homeport-server.conf
+	systemd-tmpfiles --root="$(or $(DESTDIR),/)" --create homeport-server.conf
+ifeq ($(DESTDIR),)
+	if [ -d /run/systemd/system ]; then systemctl daemon-reload; fi
+endif
+
+# SERVER_PYTHON: an interpreter with those libraries, where the distribution's own are older (docs/pool.md).
+SERVER_PYTHON :=
+SERVER_BYTECODE = chroot "$(or $(DESTDIR),/)" $(or $(SERVER_PYTHON),/usr/bin/python3) -I - \
+  --add-bytecode /usr/lib/homeport-server/homeport-server.pyz < agent/mkzipapp.py
+
+.PHONY: install-server-files
+install-server-files: ## [DESTDIR=] of these, the files
+	$(PYTHON) agent/mkzipapp.py --server build/homeport-server.pyz
+	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport-server $(LIB)/systemd/system $(LIB)/sysusers.d \
+	  $(LIB)/tmpfiles.d $(MAN)/man8
+	install -m 755 build/homeport-server.pyz $(LIB)/homeport-server/homeport-server.pyz
+ifneq ($(SERVER_PYTHON),)
+	sed -i '1s|.*|#!$(SERVER_PYTHON) -I|' $(LIB)/homeport-server/homeport-server.pyz
+endif
+	ln -sfn ../lib/homeport-server/homeport-server.pyz $(ROOT)/usr/bin/homeport-server
+	install -m 644 systemd/homeport-server.service $(LIB)/systemd/system/
+	install -m 644 systemd/homeport-server.sysusers $(LIB)/sysusers.d/homeport-server.conf
+	install -m 644 systemd/homeport-server.tmpfiles $(LIB)/tmpfiles.d/homeport-server.conf
+	install -m 644 docs/homeport-server.8 $(MAN)/man8/
+
 ##@ To tidy up
 
 .PHONY: clean

@@ -2,6 +2,7 @@
 """Packs the agent into one file, the same byte for byte wherever and whenever it is packed.
 
     mkzipapp.py OUTPUT
+    mkzipapp.py --server OUTPUT            homeport-server, with what it shares of the agent
     mkzipapp.py --add-bytecode ZIPAPP      for the Python that runs this, in place
 
 Knows what goes in (the package `homeport`, the `__main__.py` beside it, the commit) and all that makes two
@@ -28,17 +29,21 @@ SHEBANG = b"#!/usr/bin/python3 -I\n"
 # The earliest date that a zip file can hold. The commit's would change archives whose files are the same.
 DATE = (1980, 1, 1, 0, 0, 0)
 MODE = 0o100644
+# Not server/__main__.py, which looks for the agent's folder: here it is in the archive.
+SERVER_MAIN = b"import sys\n\nfrom homeport_server.cli import main\n\nsys.exit(main(sys.argv[1:]))\n"
 UNIX = 3
 
 
 def main() -> int:
     match sys.argv[1:]:
         case ["--add-bytecode", zipapp]:
-            write_executable(Path(zipapp), pack(with_bytecode(Path(zipapp))))
+            write_executable(Path(zipapp), pack(with_bytecode(Path(zipapp)), shebang_of(Path(zipapp))))
+        case ["--server", output]:
+            write_executable(Path(output), pack(server_members(Path(__file__).resolve().parent)))
         case [output]:
             write_executable(Path(output), pack(members(Path(__file__).resolve().parent)))
         case _:
-            print("usage: mkzipapp.py OUTPUT | --add-bytecode ZIPAPP", file=sys.stderr)
+            print("usage: mkzipapp.py [--server] OUTPUT | --add-bytecode ZIPAPP", file=sys.stderr)
             return os.EX_USAGE
     return os.EX_OK
 
@@ -49,6 +54,14 @@ def members(agent: Path) -> Iterator[tuple[str, bytes]]:
     yield "homeport/_build.py", build_module(agent).encode()
     for path in (agent / "homeport").rglob("[!.]*.py"):
         yield path.relative_to(agent).as_posix(), path.read_bytes()
+
+
+def server_members(agent: Path) -> Iterator[tuple[str, bytes]]:
+    """The same of homeport-server, whose folder is beside the agent's."""
+    yield "__main__.py", SERVER_MAIN
+    yield from ((name, data) for name, data in members(agent) if name != "__main__.py")
+    for path in (agent.parent / "server/homeport_server").rglob("[!.]*.py"):
+        yield path.relative_to(agent.parent / "server").as_posix(), path.read_bytes()
 
 
 def with_bytecode(zipapp: Path) -> Iterator[tuple[str, bytes]]:
@@ -67,10 +80,16 @@ def with_bytecode(zipapp: Path) -> Iterator[tuple[str, bytes]]:
                            + marshal.dumps(code))
 
 
-def pack(files: Iterable[tuple[str, bytes]]) -> bytes:
+def shebang_of(zipapp: Path) -> bytes:
+    """Whoever installed it may have given it another interpreter."""
+    with zipapp.open("rb") as file:
+        return file.readline()
+
+
+def pack(files: Iterable[tuple[str, bytes]], shebang: bytes = SHEBANG) -> bytes:
     """The zipapp of `files`, sorted by name."""
-    buffer = io.BytesIO(SHEBANG)
-    buffer.seek(len(SHEBANG))
+    buffer = io.BytesIO(shebang)
+    buffer.seek(len(shebang))
     with zipfile.ZipFile(buffer, "w") as archive:
         for name, data in sorted(files):
             entry = zipfile.ZipInfo(name, DATE)

@@ -107,12 +107,12 @@ def layers(tree: str, *, installed: bool = True) -> list[Path]:
     return [HERE / "guest", layer, guest]
 
 
-def install_product(root: Path) -> None:
-    """`make install`, exactly as an image builder would."""
+def install_product(root: Path, target: str = "install") -> None:
+    """`make install` (or `install-server`), exactly as an image builder would."""
     done = subprocess.run(
-        ["make", "--no-print-directory", "install", f"DESTDIR={root}"],
+        ["make", "--no-print-directory", target, f"DESTDIR={root}"],
         cwd=REPOSITORY, capture_output=True, text=True, check=False, timeout=600,
         env={k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL", "MFLAGS")},
     )  # fmt: skip
     if done.returncode != 0:
-        raise NotPrepared(f"make install DESTDIR={root} failed:\n{done.stdout}{done.stderr}")
+        raise NotPrepared(f"make {target} DESTDIR={root} failed:\n{done.stdout}{done.stderr}")

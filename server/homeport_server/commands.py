@@ -114,7 +114,21 @@ def import_machines(arguments: argparse.Namespace) -> int:
 def _database(arguments: argparse.Namespace) -> Database:
     from homeport_server.store.database import Database
 
-    return Database(arguments.state / "state.sqlite")
+    path = arguments.state / "state.sqlite"
+    database = Database(path)
+    _give_to_owner(path)
+    return database
+
+
+def _give_to_owner(path: Path) -> None:
+    """A database that root has just made beside a server that runs as somebody else: that one must be able to use it.
+
+    What SQLite adds to it later it gives to the owner of the database by itself.
+    """
+    owner = path.parent.stat()
+    if os.geteuid() == 0 and owner.st_uid != path.stat().st_uid:
+        for file in path.parent.glob(f"{path.name}*"):
+            os.chown(file, owner.st_uid, owner.st_gid)
 
 
 def _print_faults(faults: Sequence[Fault]) -> None:

@@ -21,8 +21,7 @@ from cryptography import x509
 from sqlalchemy import Connection
 
 from homeport.errors import HomeportError
-from homeport.host import notify
-from homeport_server import tls
+from homeport_server import supervisor, tls
 from homeport_server.admission import Moved
 from homeport_server.clerk import Clerk
 from homeport_server.registrar import Registrar
@@ -90,7 +89,7 @@ async def _serve(serving: Serving) -> None:
         log.info("listening at %s; machines come to %s", ", ".join(f"{host} port {port}" for host, port in bound), url)
         if serving.ready is not None:
             serving.ready(bound)
-        notify.ready()
+        supervisor.tell("READY=1")
         await _until_told(watch, serving, door)
         door.close()
     finally:
@@ -106,8 +105,10 @@ async def _until_told(watch: Watch, serving: Serving, door: Door) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
     loop.add_signal_handler(signal.SIGHUP, watch.look_now)
-    tasks = [asyncio.create_task(watch.keep_watching()), asyncio.create_task(_renew(serving, door))]
+    tasks = [asyncio.create_task(watch.keep_watching()), asyncio.create_task(_renew(serving, door)),
+             asyncio.create_task(supervisor.keep_telling(supervisor.watchdog_seconds()))]
     await stop.wait()
+    supervisor.tell("STOPPING=1")
     log.info("stopping")
     for task in tasks:
         task.cancel()
