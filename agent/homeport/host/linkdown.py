@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import socket
 import struct
+from contextlib import suppress
 
 log = logging.getLogger(__name__)
 
@@ -28,10 +29,11 @@ def take_down(name: str) -> None:
             return
         with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as kernel:
             kernel.settimeout(5)
+            _ask(kernel, RTM_NEWLINK, struct.pack("=BxHiII", 0, 0, link.index, 0, IFF_UP))
             for address in network.on(name):
                 if ":" not in address.ip:  # IPv6 goes with the link
-                    _ask(kernel, RTM_DELADDR, _address(link.index, address.ip, address.prefix))
-            _ask(kernel, RTM_NEWLINK, struct.pack("=BxHiII", 0, 0, link.index, 0, IFF_UP))
+                    with suppress(OSError):  # one may go with another
+                        _ask(kernel, RTM_DELADDR, _address(link.index, address.ip, address.prefix))
     except OSError as error:
         log.debug("cannot take %s down: %s", name, error)
 

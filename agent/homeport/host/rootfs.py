@@ -54,8 +54,8 @@ def cards_under(where: NetworkRoot, root: Path = Path("/")) -> frozenset[str]:
     from homeport.host.proof.kernel import read_network
     network = read_network()
     local = {source for server in where.servers if (source := _source_to(server))}
-    names = {network.name(address.index) for link in network.links for address in network.addresses
-             if address.index == link.index and (not where.servers or address.ip in local)}
+    names = {network.name(address.index) for address in network.addresses
+             if address.ip in local or not (where.servers or address.ip.startswith("fe80:"))}
     return frozenset(_with_lower(names - {"lo", ""}, root))
 
 

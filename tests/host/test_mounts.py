@@ -1,0 +1,103 @@
+"""A file system that is looked at for a moment: as it is, by nobody else, and not there any more afterwards."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+AGENT = Path(__file__).resolve().parents[2] / "agent"
+
+LOOK = """
+import sys
+from homeport.host import mounts
+with mounts.read_only(sys.argv[1], *sys.argv[2:]) as place:
+    print((place / "word").read_text())
+    try:
+        (place / "other").write_text("x")
+    except OSError as error:
+        print(error.strerror)
+    lines = [line for line in open("/proc/self/mountinfo") if str(place) in line]
+    print(*(word for word in ("ro", "nosuid", "nodev", "noexec", "norecovery", "noload") if word in lines[0]
+            .replace(",", " ").split()))
+print(any(str(place) in line for line in open("/proc/self/mountinfo")), place.exists())
+"""
+WRITE = """
+import sys
+from pathlib import Path
+from homeport.host import mounts
+mounts.own_namespace()
+place = Path(sys.argv[1])
+with mounts.writable(place):
+    (place / "word").write_text("another")
+try:
+    (place / "word").write_text("a third")
+except OSError as error:
+    print(error.strerror)
+"""
+
+
+def run(*argv: str) -> str:
+    return subprocess.run(argv, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def python(program: str, *argv: str) -> list[str]:
+    """In a process of its own: its mount namespace is not ours any more."""
+    return subprocess.run([sys.executable, "-c", program, *argv], check=True, text=True, capture_output=True,
+                          env=os.environ | {"PYTHONPATH": str(AGENT)}).stdout.splitlines()
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device with an ext4 that was never unmounted, and the image behind it."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount")
+    image, cut = tmp_path / "disk.img", tmp_path / "cut.img"
+    run("truncate", "--size=16M", str(image))
+    run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", str(image))
+    run("unshare", "--mount", "sh", "-c",
+        f"mount -o loop {image} /mnt && echo -n kept >/mnt/word && sync && cp --sparse=always {image} {cut}; umount /mnt")
+    try:
+        device = run("losetup", "--find", "--show", str(cut))
+    except subprocess.CalledProcessError:
+        pytest.skip("no loop devices here")
+    yield device, cut
+    run("losetup", "--detach", device)
+
+
+@pytest.mark.parametrize("arguments", [[], ["ext4"], ["ext4", "subvol=none,errors=panic"]])
+def test_looked_at_as_it_is(disk: tuple[str, Path], arguments: list[str]) -> None:
+    """Not a byte of it changes, although its journal wants to be replayed; the type may be said or found out."""
+    device, image = disk
+    assert "needs_recovery" in run("dumpe2fs", "-h", device)
+    before = hashlib.sha256(image.read_bytes()).digest()
+    word, refused, options, after = python(LOOK, device, *arguments)
+    assert (word, refused, after) == ("kept", "Read-only file system", "False False")
+    assert {"ro", "nosuid", "nodev", "noexec"} <= set(options.split())
+    assert hashlib.sha256(image.read_bytes()).digest() == before
+    assert device not in Path("/proc/mounts").read_text()
+
+
+@pytest.mark.parametrize("arguments", [["nfs"], ["xfs"], ["fuse.sshfs"]])
+def test_not_looked_at(disk: tuple[str, Path], arguments: list[str]) -> None:
+    """A type that could write, or that it is not: an OSError, and nothing is left."""
+    with pytest.raises(subprocess.CalledProcessError) as caught:
+        python(LOOK, disk[0], *arguments)
+    assert "OSError" in caught.value.stderr
+    assert not list(Path("/run").glob("homeport-root-*"))
+
+
+def test_writable_for_a_moment(tmp_path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount")
+    place = tmp_path / "place"
+    place.mkdir()
+    script = f"mount -t tmpfs -o ro tmpfs {place} && {sys.executable} -c '{WRITE}' {place} && cat {place}/word"
+    done = subprocess.run(["unshare", "--mount", "sh", "-c", script], text=True, capture_output=True, check=True,
+                          env=os.environ | {"PYTHONPATH": str(AGENT)})
+    assert done.stdout.splitlines() == ["Read-only file system", "another"]
