@@ -17,13 +17,15 @@ from homeport.host import journal
 from homeport.version import VERSION
 from homeport_server import commands
 
+LIBRARIES = ("Debian 13 has what is needed: python3-aiohttp, python3-cryptography, python3-sqlalchemy, python3-yaml; "
+             "docs/pool.md says what to do elsewhere")
 LONGEST_LINE = 8_192  # characters of a message
 EPILOG = """\
 exit status:
   0   done                          64  wrong command line
   65  manifests that are wrong      66  no such folder, machine or file
   69  cannot listen there           73  the database cannot be used
-  78  no certificate to serve with  70  a bug in homeport-server
+  78  no certificate, or a library is missing   70  a bug in homeport-server
 
 homeport-server(8); "Assign addresses from a pool in ten minutes" is docs/pool.md
 """
@@ -51,10 +53,20 @@ def main(argv: Sequence[str]) -> int:
         return os.EX_OK
     except KeyboardInterrupt:
         return 130
-    except Exception:
+    except Exception as error:
+        if isinstance(error, ImportError) and (library := foreign(error)):
+            print(f"homeport-server: The Python library {library} is missing, or too old: {error.msg} ({LIBRARIES})",
+                  file=sys.stderr)
+            return os.EX_CONFIG
         traceback.print_exc()
         print("homeport-server: this is a bug; please report what stands above", file=sys.stderr)
         return os.EX_SOFTWARE
+
+
+def foreign(error: ImportError) -> str:
+    """The library that could not be imported, "" for a module of ours."""
+    library = (error.name or "").partition(".")[0]
+    return "" if library in ("homeport", "homeport_server") else library
 
 
 class Harmless(logging.Formatter):

@@ -85,6 +85,17 @@ def test_one_file_is_the_whole_program(tmp_path: Path) -> None:
     assert names == sorted(names)
 
 
+def test_a_library_that_is_missing_is_said(tmp_path: Path) -> None:
+    """By an interpreter that has none of them: one line, what to install, and no trace of our code."""
+    install(tmp_path)
+    bare = [sys.executable, "-I", "-S", tmp_path / PROGRAM, "check", TOP / "tests/data/server"]
+    done = subprocess.run(bare, capture_output=True, text=True, check=False)
+    assert done.returncode == os.EX_CONFIG, done.stderr
+    assert done.stderr.startswith("homeport-server: The Python library ")
+    assert "python3-sqlalchemy" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_the_interpreter_may_be_another_one(tmp_path: Path) -> None:
     """Where the distribution's libraries are too old; adding bytecode keeps it."""
     install(tmp_path, "install-server-files", "SERVER_PYTHON=/opt/server/bin/python")
