@@ -167,7 +167,9 @@ def write_control(package: Package, release: Release, kibibytes: int) -> None:
         "Recommends": ", ".join(package.relations("deb", "wants")),
         "Suggests": ", ".join(package.relations("deb", "suggests")),
         "Section": "net", "Priority": "optional", "Multi-Arch": "foreign",
-        "Description": package.entry["summary"] + "\n" + debian_paragraphs(package.entry["description"]),
+        "Description": package.entry["summary"] + "\n" + "\n .\n".join(
+            textwrap.fill(text, 79, initial_indent=" ", subsequent_indent=" ", break_on_hyphens=False)
+            for text in paragraphs(package)),
     }
     control = package.tree / "DEBIAN"
     control.mkdir()
@@ -177,12 +179,6 @@ def write_control(package: Package, release: Release, kibibytes: int) -> None:
         what = control / script.suffix[1:]
         what.write_text(filled_in(script.read_text(), package.units()))
         what.chmod(0o644 if what.name == "triggers" else 0o755)
-
-
-def debian_paragraphs(description: str) -> str:
-    paragraphs = description.strip().split("\n\n")
-    return "\n .\n".join(textwrap.fill(text, 78, initial_indent=" ", subsequent_indent=" ", break_on_hyphens=False)
-                         for text in paragraphs)  # fmt: skip
 
 
 def write_documentation(package: Package, release: Release) -> None:
@@ -213,6 +209,7 @@ def make_rpms(packages: list[Package], release: Release, output: Path) -> None:
         # Nothing of the machine that it is made on.
         "_buildhost": "localhost", "use_source_date_epoch_as_buildtime": "1", "clamp_mtime_to_source_date_epoch": "1",
         "source_date_epoch_from_changelog": "0", "_binary_payload": "w9.gzdio", "vendor": "%{nil}",
+        "packager": release.who,
     }
     defines = [word for name, value in macros.items() for word in ("--define", f"{name} {value}")]
     run([program("rpmbuild", "rpm (Debian) or rpm-build"), "-bb", "--target", "noarch", *defines,
@@ -229,7 +226,8 @@ def spec(packages: list[Package], release: Release) -> str:
     for package in packages:
         values |= {
             f"HEAD {package.name}": "\n".join(spec_head(package)),
-            f"DESCRIPTION {package.name}": package.entry["description"].strip(),
+            f"DESCRIPTION {package.name}": "\n\n".join(
+                textwrap.fill(text, 79, break_on_hyphens=False) for text in paragraphs(package)),
             f"FILES {package.name}": "\n".join(spec_files(package)),
         }
     text = filled_in((HERE / "rpm/homeport.spec").read_text(), [u for package in packages for u in package.units()],
@@ -238,7 +236,8 @@ def spec(packages: list[Package], release: Release) -> str:
 
 
 def spec_head(package: Package) -> Iterator[str]:
-    yield f"Summary: {package.entry['summary']}"
+    summary = package.entry["summary"]
+    yield f"Summary: {summary[0].upper()}{summary[1:]}"
     yield f"License: {package.entry['license']}"
     for tag, field in (("Requires", "needs"), ("Recommends", "wants"), ("Suggests", "suggests")):
         for relation in package.relations("rpm", field):
@@ -260,6 +259,12 @@ def spec_files(package: Package) -> Iterator[str]:
 
 
 # Both's
+
+def paragraphs(package: Package) -> list[str]:
+    """Of the description."""
+    text: str = package.entry["description"]
+    return text.strip().split("\n\n")
+
 
 def filled_in(script: str, units: list[str], escape: Callable[[str], str] = str) -> str:
     """`script` with its parts and the names of the units."""
