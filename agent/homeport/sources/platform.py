@@ -111,6 +111,8 @@ def find(asker: Asker, facts: Facts, instead: Callable[[Platform], Sequence[Want
         if instead is not None:
             wants = fixed(*instead(candidate.platform))
             ways = [replace(way, wants=wants) for way in (*ways, *candidate.platform.elsewhere)]
+            # An attribute that cannot be had is no reason to have none.
+            ways = [replace(way, by_piece=True) if isinstance(way, Service) else way for way in ways]
         try:
             return candidate, *ask(asker, candidate, ways, facts)
         except NotThere as error:

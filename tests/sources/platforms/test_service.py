@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources.conftest import FakeClock
 from tests.sources.platforms.conftest import CASES, MANNERS
 
 from homeport.core import platforms
-from homeport.core.platforms.shape import NotThere, Platform
+from homeport.core.platforms.shape import NotThere, Platform, Want, fixed
 from homeport.core.platforms.shape import Service as Way
 from homeport.errors import DocumentError, RefusedBySource, SourceError, Unreachable
 from homeport.settings import Settings
@@ -125,3 +126,20 @@ def test_a_token_that_is_none(serve: Any, raw: Any) -> None:
 
     with pytest.raises(SourceError, match="no token"):
         session(EC2, raw(talk)).read()
+
+
+@pytest.mark.parametrize("by_piece", [False, True])
+def test_only_cards_are_given_up_one_by_one(serve: Any, by_piece: bool) -> None:
+    """Elsewhere an optional piece is no card: without it something else than what is assigned would be configured."""
+    service = serve("hetzner-public-and-private")
+    service.before = lambda path: (503, {}) if path.endswith("private-networks") else None
+    fake = FakeClock()
+    pieces = [Want(f"hetzner/v1/metadata/{name}", optional=True) for name in ("network-config", "private-networks")]
+    asking = Session(Way(service.url, fixed(*pieces), by_piece=by_piece), QUICK, fake.clock, lambda: 120.0)
+    files = None
+    for _ in range(5):
+        try:
+            files = asking.read()
+        except Unreachable:
+            fake.time += 10
+    assert (files is not None) == by_piece

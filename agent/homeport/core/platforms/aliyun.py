@@ -58,7 +58,7 @@ def _listed(node: Node) -> list[Node]:
 PLATFORM = Platform(
     name="aliyun", title="Alibaba Cloud ECS", build=build, reconciles=True,
     signs=(Sign("product", ("Alibaba Cloud ECS",)),),
-    ways=(Service("http://100.100.100.200", wants),),
+    ways=(Service("http://100.100.100.200", wants, by_piece=True),),
     reads="`/2016-01-01/meta-data/network/interfaces/macs/`: addresses, netmask, gateways",
     configures="every NIC by DHCP, IPv6 where it has some; secondary addresses; policy routing of both families",
     leaves="the VPC's own block",

@@ -159,12 +159,6 @@ def attributes(platform: Platform, files: Files) -> dict[str, str]:
             **{f"{PREFIX}_CUSTOM_{name}": value for name, value in custom.items() if value}}
 
 
-def has_hostname(platform: Platform) -> bool:
-    """Whether the platform's metadata can name the machine."""
-    return platform.name in HOSTNAMES or any(
-        name in ATTRIBUTES.get(platform.name, {}) for name in _CUSTOM["HOSTNAME"])
-
-
 def hostname(platform: Platform, files: Files) -> str:
     """The host name that the platform gives, as the kernel takes it; "" if it gives none."""
     places = [HOSTNAMES.get(platform.name, ""), *(

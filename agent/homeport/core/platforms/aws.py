@@ -68,7 +68,7 @@ PLATFORM = Platform(
     name="aws", title="Amazon EC2", build=build, reconciles=True,
     signs=(Sign("manufacturer", ("Amazon EC2",)),), recognise=is_ec2,
     also_known_by="a UUID and a serial number that begin with `ec2`",
-    ways=(Service("http://169.254.169.254", wants, token=Token(
+    ways=(Service("http://169.254.169.254", wants, by_piece=True, token=Token(
         "latest/api/token", {"X-aws-ec2-metadata-token-ttl-seconds": "180"}, "X-aws-ec2-metadata-token")),),
     reads="IMDSv2, `/2021-01-03/meta-data/network/interfaces/macs/`: place, addresses, subnets",
     configures="every NIC by DHCP, IPv6 where it has some; secondary addresses and policy routing of both families",

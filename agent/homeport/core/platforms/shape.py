@@ -52,13 +52,15 @@ class Service:
     """Metadata behind an address.
 
     `wants` is asked again with what has come until it wants nothing more: some services have to be walked
-    like a tree.  `link_local`: where there is no DHCP, it is reached from a link-local address.
+    like a tree.  `by_piece`: an optional piece that cannot be had is one card's, and does not stop the others.
+    `link_local`: where there is no DHCP, it is reached from a link-local address.
     """
 
     base: str
     wants: Walk
     headers: Mapping[str, str] | None = None
     token: Token | None = None
+    by_piece: bool = False
     link_local: bool = False
 
 

@@ -55,7 +55,7 @@ class Session:
         """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again).
 
         One card's piece that can't be had for `PIECE_PATIENCE` seconds, while others can, is given up: it doesn't
-        stop the other cards.
+        stop the other cards.  Where the service isn't `by_piece`, all of it is asked for until the deadline.
         """
         files = gather(self.service.wants, self._once)
         if self.given_up and not any(self.came[path] is not None for path in self.optional - self.given_up.keys()):
@@ -89,7 +89,8 @@ class Session:
         except Unreachable as error:
             now = self.clock.monotonic()
             self.failing_since = self.failing_since or now
-            if not want.optional or now - self.failing_since < PIECE_PATIENCE:
+            patient = not (want.optional and self.service.by_piece)
+            if patient or now - self.failing_since < PIECE_PATIENCE:
                 raise
             self.came[want.path] = Unreadable(error.message.encode())
             self.given_up[want.path] = error
