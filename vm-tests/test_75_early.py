@@ -1,4 +1,4 @@
-"""What the initramfs leaves is what the real root starts with: no DHCP where a document is at hand, one question a boot.
+"""What the initramfs leaves is what the real root starts with: no DHCP with a document at hand, one question a boot.
 
 The initramfs is early.py's; the real ones are in the tests of emulated machines.
 """

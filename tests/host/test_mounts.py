@@ -60,8 +60,8 @@ def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     image, cut = tmp_path / "disk.img", tmp_path / "cut.img"
     run("truncate", "--size=16M", str(image))
     run("mkfs.ext4", "-q", "-F", "-E", "lazy_itable_init=0", str(image))
-    run("unshare", "--mount", "sh", "-c",
-        f"mount -o loop {image} /mnt && echo -n kept >/mnt/word && sync && cp --sparse=always {image} {cut}; umount /mnt")
+    run("unshare", "--mount", "sh", "-ec",
+        f"mount -o loop {image} /mnt; echo -n kept >/mnt/word; sync; cp --sparse=always {image} {cut}; umount /mnt")
     try:
         device = run("losetup", "--find", "--show", str(cut))
     except subprocess.CalledProcessError:

@@ -42,7 +42,7 @@ def test_zstd_by_its_program() -> None:
 
 def test_zstd_without_its_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DocumentError, match=r"homeport\.seed=: zstd: Cannot start zstd.*; gzip, which needs no program"):
+    with pytest.raises(DocumentError, match=r"zstd: Cannot start zstd.*; gzip, which needs no program"):
         seeds.unpack(base64.b64encode(seeds.ZSTD + b"x" * 9).decode())
 
 

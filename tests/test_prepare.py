@@ -1,0 +1,224 @@
+"""What NetworkManager starts with in the initramfs, and what is left alone."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.conftest import find_nmstatectl
+from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
+
+from homeport import kept, prepare, prepared
+from homeport.core.keyfile import parse
+from homeport.host import keyfiles
+from homeport.host.store import HANDOVER, INITRD
+from homeport.machine import Machine
+
+NETWORK = "rd.neednet=1"
+GENERATED_PATH = f"{keyfiles.RUN}/default_connection.nmconnection"
+
+
+@pytest.fixture(autouse=True)
+def nmstate(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not find_nmstatectl():
+        pytest.skip("no nmstatectl: run tools/setup")
+    monkeypatch.setenv("NMSTATECTL", find_nmstatectl())
+
+
+@pytest.fixture
+def real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A real root that can be looked at, without a device."""
+    folder = tmp_path / "real"
+    folder.mkdir()
+
+    @contextmanager
+    def real_root(_: Machine) -> Iterator[Path | None]:
+        yield folder
+    monkeypatch.setattr(prepare, "real_root", real_root)
+    return folder
+
+
+def start(root: Path) -> bool:
+    """Whether NetworkManager is told to start."""
+    return (root / prepare.NEEDNET).exists()
+
+
+@pytest.mark.parametrize("cmdline", [
+    "homeport.initrd=off rd.neednet=1", "ip=dhcp rd.neednet=1", "homeport.initrd=always ip=192.0.2.9:::24::eth0:none",
+    "homeport.mode=recovery root=UUID=12",
+])
+def test_nothing_of_ours(tmp_path: Path, cmdline: str) -> None:
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    prepare.prepare(make(tmp_path, f"{cmdline} homeport.config=/etc/homeport/assignment.yaml"))
+    assert (tmp_path / GENERATED_PATH).read_text() == GENERATED
+    assert in_run(tmp_path) == ["default_connection.nmconnection"]
+    assert not start(tmp_path)
+    assert not (tmp_path / "run/homeport").exists()
+
+
+def test_nothing_needs_the_network(tmp_path: Path) -> None:
+    """What is at hand is for the handover, when the real root is there; nothing is waited for."""
+    prepare.prepare(make(tmp_path, "root=UUID=12"))
+    assert not start(tmp_path) and in_run(tmp_path) == []
+    assert (tmp_path / HANDOVER).exists() and not (tmp_path / INITRD).exists()
+
+
+def test_dhcp_takes_the_place_of_the_generated_default(tmp_path: Path) -> None:
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    put(tmp_path, f"{keyfiles.RUN}/somebody.nmconnection", "[connection]\nid=x\n")
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x"))
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection", "somebody.nmconnection"]
+    assert start(tmp_path)
+    note = kept.note(tmp_path)
+    assert (note["kept"], note["found"]) == (False, ["somebody.nmconnection"])
+    mode = (tmp_path / keyfiles.RUN / "homeport-bootstrap.nmconnection").stat().st_mode
+    assert stat.S_IMODE(mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "run/NetworkManager").stat().st_mode) == 0o755
+
+
+def test_on_the_card_that_it_booted_from(tmp_path: Path) -> None:
+    prepare.prepare(make(tmp_path, f"{NETWORK} BOOTIF=01-52-54-00-00-00-01"))
+    text = (tmp_path / keyfiles.RUN / "homeport-bootstrap.nmconnection").read_text()
+    assert parse(text).raw("ethernet", "mac-address") == "52:54:00:00:00:01"
+
+
+def test_without_a_bootstrap_profile_the_generated_one_stays(tmp_path: Path) -> None:
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    machine = make(tmp_path, NETWORK)
+    (tmp_path / "usr/lib/homeport/homeport-bootstrap.nmconnection").unlink()
+    prepare.prepare(machine)
+    assert in_run(tmp_path) == ["default_connection.nmconnection"]
+    assert start(tmp_path)
+
+
+def test_a_document_at_hand(tmp_path: Path, real: Path) -> None:
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection"]
+    found = prepared.read(tmp_path)
+    assert found and (found.rung, found.proven, found.source) == ("assigned", False, "file")
+    profile = parse((tmp_path / keyfiles.RUN / "homeport-enp1s0.nmconnection").read_text())
+    assert profile.raw("ipv4", "address1") == "192.0.2.5/24"
+    assert profile.raw("ethernet", "mac-address") == "52:54:00:00:00:01"
+    assert [file.uuid for file in found.profiles] == [profile.raw("connection", "uuid")]
+    assert start(tmp_path)
+
+
+def test_another_document_than_the_kept_one(tmp_path: Path, real: Path) -> None:
+    """It takes the UUID of what is kept for the same card, and so its place."""
+    manifest = keep(real, "interfaces: []\n")
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    found = prepared.read(tmp_path)
+    assert found and found.uuids == manifest.uuids
+    assert not kept.is_there(make(tmp_path))
+
+
+def test_the_very_document_that_is_kept(tmp_path: Path, real: Path) -> None:
+    """Then what was proven is used, byte for byte, and nothing is rendered."""
+    keep(real)
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    machine = make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml")
+    prepare.prepare(machine)
+    assert prepared.read(tmp_path) is None
+    assert in_run(tmp_path) == []
+
+
+def test_the_real_roots_own_profiles(tmp_path: Path, real: Path) -> None:
+    """Byte for byte, with all that is remembered of them; nobody has to be asked."""
+    manifest = keep(real, names=("enp1s0", "bond0"))
+    put(real, "var/lib/homeport/software-ek.pem", "key")
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    machine = make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x")
+    prepare.prepare(machine)
+    assert in_run(tmp_path) == [] and start(tmp_path)
+    assert kept.is_there(machine)
+    assert machine.store.read_manifest() == manifest
+    assert keyfiles.intact(tmp_path, manifest)
+    assert machine.store.read_assigned() == DOCUMENT.encode()
+    assert (tmp_path / "var/lib/homeport/software-ek.pem").read_text() == "key"
+
+
+@pytest.mark.parametrize("damage", ["edited", "gone", "readable", "half"])
+def test_kept_profiles_that_are_not_as_they_were(tmp_path: Path, real: Path, damage: str) -> None:
+    """They are not used; the way to DHCP is."""
+    manifest = keep(real)
+    file = real / manifest.keyfiles[0].path
+    if damage == "edited":
+        put(real, manifest.keyfiles[0].path, file.read_text() + "\n")
+    elif damage == "gone":
+        file.unlink()
+    elif damage == "readable":
+        file.chmod(0o644)
+    else:
+        path = real / "var/lib/homeport/manifest.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"complete": False}))
+    machine = make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x")
+    prepare.prepare(machine)
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+    assert not kept.is_there(machine)
+    assert not machine.store.read_manifest().keyfiles
+
+
+@pytest.mark.parametrize(("config", "used"), [
+    ("http://cfg.example/x", "homeport-bootstrap.nmconnection"),  # a server is asked first, over DHCP
+    ("", "homeport-enp1s0.nmconnection"),  # there is nothing else
+])
+def test_the_images_own_seed(tmp_path: Path, real: Path, config: str, used: str) -> None:
+    put(tmp_path, "usr/lib/homeport/seed.yaml", DOCUMENT)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config={config}" if config else NETWORK))
+    assert in_run(tmp_path) == [used]
+
+
+def test_a_seed_of_this_very_machine(tmp_path: Path, real: Path) -> None:
+    """Before any DHCP, also where a server is to be asked; behind what was proven."""
+    import base64
+    seed = base64.b64encode(DOCUMENT.encode()).decode()
+    cmdline = f"{NETWORK} homeport.config=http://cfg.example/x homeport.seed={seed}"
+    prepare.prepare(make(tmp_path, cmdline))
+    found = prepared.read(tmp_path)
+    assert found and found.rung == "seed"
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection"]
+
+    other = tmp_path / "other"
+    keep(real)
+    prepare.prepare(make(other, cmdline))
+    assert prepared.read(other) is None
+    assert kept.is_there(make(other))
+
+
+@pytest.mark.parametrize(("document", "fault"), [
+    (DOCUMENT.replace("prefix-length: 24", "prefix-length: 99"), "interfaces[0].ipv4.address[0].prefix-length"),
+    (DOCUMENT.replace("enp1s0", "enp9s0"), "enp9s0"),
+    (": no yaml: at all", "assigned"),
+    ("capture: {x: interfaces.name == \"enp1s0\"}\ndesired: {interfaces: []}\n", "assigned"),
+])
+def test_a_document_that_cannot_be_used_is_loud(
+    tmp_path: Path, real: Path, document: str, fault: str, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """One short line with the place at fault; and the next way."""
+    put(tmp_path, "etc/homeport/assignment.yaml", document)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    lines = capsys.readouterr().out.splitlines()
+    assert any(fault in line for line in lines), lines
+    assert all(line.startswith("homeport: ") and len(line) <= 100 for line in lines)
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+    assert start(tmp_path)
+
+
+def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
+    """Those of the image first, the kernel's own last: a later one counts."""
+    put(tmp_path, "etc/cmdline.d/35-neednet.conf", "rd.neednet\n")
+    put(tmp_path, "etc/cmdline.d/90-root.conf", "root=UUID=1\nro")
+    machine = make(tmp_path, "root=UUID=2")
+    prepare.prepare(machine)
+    assert start(tmp_path)
+    assert prepare.read_arguments(machine).split() == ["rd.neednet", "root=UUID=1", "ro", "root=UUID=2"]
+
+

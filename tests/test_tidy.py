@@ -1,0 +1,108 @@
+"""Behind NetworkManager in the initramfs: what goes, and what the real root takes over."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.initramfs import BOOTSTRAP, DOCUMENT, GENERATED, in_run, keep, make, profile, put
+
+from homeport import prepared, tidy
+from homeport.host import keyfiles, linkdown
+from homeport.host.store import INITRD, Store
+from homeport.machine import Machine
+
+OURS, STRANGERS = "homeport-bootstrap.nmconnection", "somebody.nmconnection"
+BOOTSTRAP_UUID, GENERATED_UUID = "308909ec-dda8-593d-9459-0ea1837da121", "99999999-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def down(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The cards that were put down."""
+    cards: list[str] = []
+    monkeypatch.setattr(linkdown, "take_down", cards.append)
+    return cards
+
+
+@pytest.fixture
+def real(tmp_path: Path) -> Path:
+    folder = tmp_path / "sysroot"
+    folder.mkdir()
+    return folder
+
+
+def stopped(root: Path, cmdline: str = "rd.neednet=1", uuid: str = BOOTSTRAP_UUID) -> Machine:
+    """An initramfs whose NetworkManager has stopped, with enp1s0 on the profile of this UUID."""
+    machine = make(root, cmdline)
+    put(root, INITRD, json.dumps({"found": [STRANGERS, "generated.nmconnection"]}))
+    put(root, f"{keyfiles.RUN}/{OURS}", BOOTSTRAP)
+    put(root, f"{keyfiles.RUN}/generated.nmconnection", GENERATED)
+    put(root, f"{keyfiles.RUN}/{STRANGERS}", "[connection]\nid=x\nuuid=5\n")
+    put(root, f"{keyfiles.RUN}/enp1s0.nmconnection", "[connection]\nid=enp1s0\nuuid=7\n")  # nmstate's
+    put(root, f"{tidy.DEVICES}/2", f"[device]\nmanaged=1\nconnection-uuid={uuid}\n")
+    put(root, f"{tidy.DEVICES}/1", "[device]\nmanaged=0\n")
+    return machine
+
+
+def has_note(root: Path) -> bool:
+    return (root / tidy.DEVICES / "2").exists()
+
+
+def test_a_new_machine_on_dhcp(tmp_path: Path, real: Path, down: list[str]) -> None:
+    """The real root has the same bootstrap profile: the lease goes on, without a flap."""
+    put(real, tidy.BOOTSTRAP_OF_ROOT, BOOTSTRAP)
+    tidy.tidy(stopped(tmp_path), real)
+    assert in_run(tmp_path) == [STRANGERS]
+    assert has_note(tmp_path) and down == []
+    assert (tmp_path / tidy.DEVICES / "1").exists()
+
+
+@pytest.mark.parametrize("uuid", [BOOTSTRAP_UUID, GENERATED_UUID, "7"])
+def test_a_machine_that_has_its_profiles(tmp_path: Path, real: Path, down: list[str], uuid: str) -> None:
+    """Nothing of the initramfs's keeps the card from them."""
+    put(real, tidy.BOOTSTRAP_OF_ROOT, BOOTSTRAP)
+    keep(real)
+    tidy.tidy(stopped(tmp_path, uuid=uuid), real)
+    assert in_run(tmp_path) == [STRANGERS]
+    assert not has_note(tmp_path) and down == ["enp1s0"]
+
+
+def test_what_was_handed_over_stays_up(tmp_path: Path, real: Path, down: list[str]) -> None:
+    (file,) = keep(real).keyfiles
+    tidy.tidy(stopped(tmp_path, uuid=file.uuid), real)
+    assert has_note(tmp_path) and down == []
+
+
+def test_what_waits_in_run_stays(tmp_path: Path, real: Path, down: list[str]) -> None:
+    machine = stopped(tmp_path)
+    record = prepared.write(tmp_path, prepared.Prepared("assigned"), DOCUMENT.encode(), {"enp1s0": profile()})
+    put(tmp_path, f"{tidy.DEVICES}/2", f"[device]\nconnection-uuid={record.profiles[0].uuid}\n")
+    tidy.tidy(machine, real)
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection", STRANGERS]
+    assert has_note(tmp_path) and down == []
+
+
+@pytest.mark.parametrize("cmdline", ["root=nfs:192.0.2.1:/ rd.neednet=1", "netroot=iscsi:192.0.2.1::::iqn.x",
+                                     "homeport.initrd=off rd.neednet=1", "ip=dhcp rd.neednet=1"])
+def test_left_as_it_is(tmp_path: Path, real: Path, down: list[str], cmdline: str) -> None:
+    """Under a root on the network, where homeport was told to keep out, and where a user's network is all there is."""
+    put(real, tidy.BOOTSTRAP_OF_ROOT, BOOTSTRAP)
+    machine = stopped(tmp_path, cmdline, GENERATED_UUID)
+    before = in_run(tmp_path)
+    tidy.tidy(machine, real)
+    assert in_run(tmp_path) == before and has_note(tmp_path) and down == []
+
+
+def test_a_users_network_ends_with_the_initramfs_where_there_is_an_assignment(
+    tmp_path: Path, real: Path, down: list[str],
+) -> None:
+    keep(real)
+    tidy.tidy(stopped(tmp_path, "ip=dhcp rd.neednet=1", GENERATED_UUID), real)
+    assert in_run(tmp_path) == [STRANGERS]
+    assert not has_note(tmp_path) and down == ["enp1s0"]
+
+
+def test_nothing_there(tmp_path: Path, real: Path, down: list[str]) -> None:
+    tidy.tidy(make(tmp_path, "root=UUID=1"), real)
+    assert down == [] and not Store(real).read_manifest().keyfiles
