@@ -13,6 +13,7 @@ from configserver import Tls
 from container import Nic
 from drives import make_image
 from provider import Provider
+from tagged import Tagged
 from test_62_providers import FIRST, SECOND, both, case
 from test_80_vm import SLOW, MakeVm
 from vm.hardware import Hardware
@@ -20,21 +21,14 @@ from world import Lan, World
 
 PACKET = "metadata.packet.net"
 METADATA = "198.51.100.99"
-TAG = "tag40"
 
 
 @pytest.fixture
 def lan(world: World) -> Iterator[Lan]:
-    """A rack: untagged with the routers of the bond, VLAN 40 with those of OpenStack's tenant."""
-    routers = ("198.51.100.2/31", "10.99.0.2/31", "2001:db8:2::2/127", "192.168.77.1/24")
-    lan = world.add_lan("rack", routers)
-    world.namespace.ip("link", "add", TAG, "link", lan.bridge, "type", "vlan", "id", "40")
-    world.namespace.ip("link", "set", TAG, "up")
-    for address in ("192.0.2.1/24", "2001:db8:e::1/64"):
-        world.namespace.ip("address", "replace", address, "dev", TAG, *(["nodad"] if ":" in address else []))
+    """A rack whose routers are those of Packet's bond, and of the DHCP before it."""
+    lan = world.add_lan("rack", ("198.51.100.2/31", "10.99.0.2/31", "2001:db8:2::2/127", "192.168.77.1/24"))
     yield lan
     lan.dhcp.stop()
-    world.namespace.ip("link", "delete", TAG)
     world.namespace.ip("link", "delete", lan.bridge)
     world._lans.remove(lan)
 
@@ -89,7 +83,10 @@ def test_openstack(world: World, lan: Lan, make_vm: MakeVm) -> None:
         (content / name).write_text(json.dumps(text))
     make_image(content, machine.folder / "config.iso", "config-2", "iso9660")
     machine.hardware = Hardware(drives={"config": machine.folder / "config.iso"})
-    boot = machine.boot(*SLOW)
+    with Tagged(lan, 40, ["192.0.2.1", "2001:db8:e::1"]) as router:
+        boot = machine.boot(*SLOW)
+        machine.sh("ping -c 2 -W 5 192.0.2.1 && ping -c 2 -W 5 2001:db8:e::1")
+    assert {"ARP 192.0.2.1", "ND 2001:db8:e::1"} <= set(router.asked)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert boot.status["source"].startswith("platform openstack")
     links = {link["ifname"]: link for link in boot.parsed("address")}
@@ -98,4 +95,3 @@ def test_openstack(world: World, lan: Lan, make_vm: MakeVm) -> None:
     assert both(boot, "bond0.40") == {"192.0.2.60/24", "2001:db8:e::60/64"}
     assert [address.partition(".")[0] for address in boot.addresses("enp3s0")] == ["192"]
     assert boot.resolv == ["192.0.2.53", "2001:db8:e::53"]
-    machine.sh("ping -c 2 -W 5 192.0.2.1 && ping -c 2 -W 5 2001:db8:e::1")
