@@ -23,6 +23,7 @@ from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes
 from vm.disk import vfat_disk
 from vm.hardware import Hardware
 from vm.machine import Vm
+from vm.tagged import TaggedHost
 from vm.wire import client_ids, messages
 from world import World
 
@@ -123,25 +124,18 @@ def hash_by_tpm2_tools(machine: Vm) -> str:
 def test_bond_with_a_vlan(world: World, server: ConfigServer, make_vm: MakeVm) -> None:
     """Two cards by their permanent MACs, a bond over both, a VLAN over that; then the cards swap their slots."""
     world.dhcp.start()
-    tag_ten(world, "10.46.0.1/24")
     machine = make_vm(nics=(Nic("enp1s0", FIRST), Nic("enp2s0", SECOND)))
     arguments = (f"homeport.config={server.put(SEED, bond_document())}", *NETWORK)
-    assert_bond(machine, machine.boot(*arguments), {"enp1s0": FIRST, "enp2s0": SECOND})
-    machine.power_off()
+    with TaggedHost(world.lan, 10, "10.46.0.1") as host:
+        assert_bond(machine, machine.boot(*arguments), {"enp1s0": FIRST, "enp2s0": SECOND}, host)
+        machine.power_off()
 
-    server.stop()
-    world.dhcp.stop()
-    machine.nics = (Nic("enp1s0", SECOND), Nic("enp2s0", FIRST))
-    boot = machine.boot(*arguments)
-    assert_bond(machine, boot, {"enp1s0": SECOND, "enp2s0": FIRST})
-    assert boot.status["exit"] == 0
-
-
-def tag_ten(world: World, address: str) -> None:
-    """The world is also on VLAN 10 of its LAN."""
-    world.namespace.ip("link", "add", "tag10", "link", world.lan.bridge, "type", "vlan", "id", "10", check=False)
-    world.namespace.ip("link", "set", "tag10", "up")
-    world.namespace.ip("address", "replace", address, "dev", "tag10")
+        server.stop()
+        world.dhcp.stop()
+        machine.nics = (Nic("enp1s0", SECOND), Nic("enp2s0", FIRST))
+        boot = machine.boot(*arguments)
+        assert_bond(machine, boot, {"enp1s0": SECOND, "enp2s0": FIRST}, host)
+        assert boot.status["exit"] == 0
 
 
 def bond_document() -> str:
@@ -165,7 +159,7 @@ def static(address: str) -> dict[str, Any]:
     return {"enabled": True, "dhcp": False, "address": [{"ip": address, "prefix-length": 24}]}
 
 
-def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str]) -> None:
+def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str], host: TaggedHost) -> None:
     assert boot.addresses("bond0") == [ADDRESS]
     assert boot.addresses("bond0.10") == ["10.46.0.150/24"]
     assert default_routes(boot) == [("192.168.122.1", "bond0", 150, "main")]
@@ -176,7 +170,9 @@ def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str]) -> None:
     # The primary is the card that the document means, under whichever name it has today.
     primary = next(name for name, mac in cards.items() if mac == FIRST)
     assert machine.sh("cat /sys/class/net/bond0/bonding/primary").stdout.strip() == primary
-    machine.world.namespace.run(["ping", "-c", "1", "-W", "5", "10.46.0.150"])
+    host.asked_by.clear()
+    machine.sh("ping -c 1 -W 5 10.46.0.1")
+    assert host.asked_by == {FIRST}
     (kept,) = (name for name in boot.keyfiles if name.startswith("homeport-bond0.") and "10" not in name)
     assert kept
 

@@ -61,6 +61,7 @@ class Vm:
         self.nics = tuple(nics)
         self.firmware = firmware or firmware_of(name)
         self.hardware = Hardware()
+        self.remote = False  # its disk is not plugged in: the test offers it on the network
         self.initrd_files: dict[str, tuple[str, int]] = {}
         self.folder = work_folder() / name
         self.folder.mkdir(parents=True)
@@ -101,8 +102,9 @@ class Vm:
         argv = qemu.command_line(
             kernel=self.image.kernel, initramfs=initramfs, arguments=[*_ARGUMENTS, *arguments], folder=self.folder,
             kvm=qemu.probe_kvm(self.image.kernel), memory=self.memory, clock=self.hardware.clock)
-        argv += [*qemu.drive("root", self.disk.image), *self.hardware.words(self.firmware, self.folder),
-                 *(qemu.tpm(self.tpm.control) if self.tpm else []), *self.cables.plug(self.nics)]  # fmt: skip
+        argv += self.hardware.words(self.firmware, self.folder) + self.cables.plug(self.nics)
+        argv += [] if self.remote else qemu.drive("root", self.disk.image)
+        argv += qemu.tpm(self.tpm.control) if self.tpm else []
         self._console = Console(self.folder / f"console-{self.boots}.log")
         log = (self.folder / "qemu.log").open("wb")
         # pdeathsig: nothing of a machine outlives the tests, however they end.

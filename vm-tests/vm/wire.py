@@ -9,6 +9,7 @@ Knows Ethernet, IPv4 and UDP as far as it takes to recognise DHCP.
 from __future__ import annotations
 
 import socket
+import struct
 import threading
 from contextlib import suppress
 from types import TracebackType
@@ -17,6 +18,8 @@ from namespaces import NetworkNamespace
 
 ETH_P_ALL = 3
 _IPV4, _IPV6, _UDP = 0x0800, 0x86DD, 17
+# <linux/if_packet.h>
+_SOL_PACKET, _PACKET_AUXDATA, _VLAN_VALID = 263, 8, 1 << 4
 _DHCP = {67, 68, 546, 547}  # v4 and v6
 
 
@@ -27,13 +30,7 @@ class Capture:
         self.frames: list[bytes] = []
         self.ours: list[bytes] = []  # those that the machine sent
 
-        def open_socket() -> socket.socket:
-            opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
-            opened.bind((interface, 0))
-            return opened
-
-        self._socket = namespace.call(open_socket)
-        self._socket.settimeout(0.2)
+        self._socket = open_packets(namespace, interface)
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
@@ -42,14 +39,14 @@ class Capture:
         while not self._stopped.is_set():
             with suppress(TimeoutError):
                 try:
-                    frame, address = self._socket.recvfrom(65536)
+                    frame, outgoing = receive(self._socket)
                 except TimeoutError:
                     raise
                 except OSError:
                     return  # the tap is gone
                 self.frames.append(frame)
                 # A tap's own outgoing packets are what the machine receives.
-                if address[2] != socket.PACKET_OUTGOING:
+                if not outgoing:
                     self.ours.append(frame)
 
     def dhcp(self) -> list[bytes]:
@@ -67,6 +64,31 @@ class Capture:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         self.stop()
+
+
+def open_packets(namespace: NetworkNamespace, interface: str) -> socket.socket:
+    """A socket for whole frames on an interface; `receive` waits 0.2 s on it at most."""
+
+    def work() -> socket.socket:
+        opened = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(ETH_P_ALL))
+        opened.setsockopt(_SOL_PACKET, _PACKET_AUXDATA, 1)
+        opened.bind((interface, 0))
+        opened.settimeout(0.2)
+        return opened
+
+    return namespace.call(work)
+
+
+def receive(opened: socket.socket) -> tuple[bytes, bool]:
+    """A frame as it was on the wire, and whether it went out here. Raises TimeoutError."""
+    frame, more, _, address = opened.recvmsg(65536, 64)
+    for level, kind, data in more:
+        # struct tpacket_auxdata: the kernel has taken a VLAN's tag off.
+        if (level, kind) == (_SOL_PACKET, _PACKET_AUXDATA) and len(data) >= 20:
+            status, *_, tag, protocol = struct.unpack_from("IIIHHHH", data)
+            if status & _VLAN_VALID:
+                frame = frame[:12] + struct.pack(">HH", protocol or 0x8100, tag) + frame[12:]
+    return frame, address[2] == socket.PACKET_OUTGOING
 
 
 _MESSAGES = {1: "discover", 3: "request", 4: "decline", 7: "release", 8: "inform"}
