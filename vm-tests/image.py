@@ -49,6 +49,7 @@ class Image:
 
     folder: Path
     tree: Path
+    arguments: tuple[str, ...]  # of dracut
 
     @property
     def kernel(self) -> Path:
@@ -122,7 +123,7 @@ def _make(kind: _Kind) -> Image:
             _fill(partial, kind, tree)
             partial.rename(folder)
         os.utime(folder)
-    return Image(folder, tree)
+    return Image(folder, tree, tuple(kind.dracut()))
 
 
 def build(image: Image, output: Path, *arguments: str) -> str:

@@ -116,8 +116,7 @@ for name in names:
         importlib.import_module(name)
     except Exception as error:
         problems[name] = f"{type(error).__name__}: {error}"
-loaded = {name: [module.__spec__.origin, hasattr(module, "__path__")]
-          for name, module in sys.modules.items() if getattr(module, "__spec__", None)}
+loaded = {name: getattr(module, "__file__", None) for name, module in sys.modules.items()}
 json.dump([loaded, problems], sys.stdout)
 """
 
@@ -132,7 +131,10 @@ class Module:
 
     name: str
     file: Path
-    is_package: bool
+
+    @property
+    def is_package(self) -> bool:
+        return self.file.name == "__init__.py"
 
     @property
     def is_extension(self) -> bool:
@@ -204,19 +206,11 @@ def import_all(names: Iterable[str]) -> tuple[dict[str, Module], dict[str, str]]
         raise CannotMake(f"Python ended with {done.stderr.strip().splitlines()[-1:]}")
     loaded, problems = json.loads(done.stdout)
     found: dict[str, Module] = {}
-    for name, (origin, is_package) in loaded.items():
-        file = file_of(name, origin)
-        if file and name.partition(".")[0] not in OURS and name not in ONLY_WITH_SITE:
-            found[name] = Module(name, file, is_package)
+    for name, file in loaded.items():
+        # Without a file: part of Python itself, or made at run time.
+        if file and os.path.isabs(file) and name.partition(".")[0] not in OURS and name not in ONLY_WITH_SITE:
+            found[name] = Module(name, Path(file))
     return found, problems
-
-
-def file_of(name: str, origin: str | None) -> Path | None:
-    """Where a loaded module came from; None for what is in Python itself or made at run time."""
-    if origin == "frozen":  # a copy is in the library, and Python finds its library by one of them (os)
-        path = Path(os.__file__).parent.joinpath(*name.split("."))
-        return next((file for file in (path.with_suffix(".py"), path / "__init__.py") if file.exists()), None)
-    return Path(origin) if origin and os.path.isabs(origin) else None
 
 
 def missing_optional(problems: Mapping[str, str]) -> set[str]:
