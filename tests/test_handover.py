@@ -51,6 +51,18 @@ def test_what_was_proven_is_the_real_roots(tmp_path: Path, real: Path) -> None:
     assert in_run(tmp_path) == [] and prepared.read(tmp_path) is None
 
 
+@pytest.mark.parametrize("link", ["/dev/null", "/usr/lib/systemd/system/homeport.service"])
+def test_homeport_is_masked_in_the_real_root(tmp_path: Path, real: Path, link: str) -> None:
+    """Nothing of ours gets there then; a link to something else is no mask."""
+    machine = after_a_run(tmp_path)
+    manifest = keep(tmp_path)
+    unit = real / handover.UNIT
+    unit.parent.mkdir(parents=True)
+    unit.symlink_to(link)
+    handover.handover(machine, real)
+    assert (Store(real).read_manifest() == manifest) == (link != "/dev/null")
+
+
 def test_over_a_former_assignment(tmp_path: Path, real: Path) -> None:
     """What it had and the new one has not goes; its document is the previous one; strangers stay."""
     keep(real, OTHER, revision="r0", names=("enp1s0", "bond0"))

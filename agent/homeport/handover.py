@@ -34,6 +34,8 @@ from homeport.sources import Reply, needs_network, seeds
 log = logging.getLogger(__name__)
 
 REAL_ROOT = Path("/sysroot")
+# The one unit whose mask switches all of homeport off.
+UNIT = "etc/systemd/system/homeport.service"
 # Where a file system of its own would hide what is written now.
 PLACES = {"/etc": "/etc", "/etc/NetworkManager": "/etc", "/var": "/var", "/var/lib": "/var",
           "/var/lib/homeport": "/var"}
@@ -49,12 +51,23 @@ RELABEL_LINES = (
 
 def handover(machine: Machine, real: Path = REAL_ROOT) -> None:
     """The whole of it; what cannot be done now is left to the real root's homeport, and said."""
+    if is_masked(real):
+        log.info("nothing to hand over: homeport.service is masked in the real root")
+        return
     steps.read_facts(machine)
     early = machine.store.read_initrd_status()
     if kept.note(machine.root):
         after_a_run(machine, real, early or {})
     elif machine.facts.mode in (Mode.ACTIVE, Mode.PASSIVE):
         before_any_run(machine, real)
+
+
+def is_masked(real: Path) -> bool:
+    """Whether somebody has switched homeport off in the real root: a link to /dev/null (systemctl(1), mask)."""
+    try:
+        return os.readlink(real / UNIT) == os.devnull
+    except OSError:
+        return False
 
 
 # -- what ran here --
