@@ -3,8 +3,10 @@
     with Cloud(world) as cloud:
         cloud.describe({MAC: Vnic(0, "10.0.1.0/24", ["10.0.1.10"])})     # what EC2's service says from now on
         cloud.stop(), cloud.start()                                        # the service alone
+    with Cloud(world, "azure") as cloud:
+        cloud.tell({"metadata/instance/network": json.dumps(…)})           # what another one's says
 
-The service is as strict as the real one (tests/sources/platforms/conftest.py): IMDSv2, its token and headers.
+The service is as strict as the real one (tests/sources/platforms/conftest.py): its headers, its token.
 """
 
 from __future__ import annotations
@@ -16,12 +18,13 @@ from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from types import TracebackType
 
-from tests.sources.platforms.conftest import IMDS_V2, Manners, Service, handler_for
+from tests.sources.platforms.conftest import MANNERS, Service, handler_for
 
 from world import Lan, World
 
 METADATA = "169.254.169.254"
-OUTSIDE = "198.51.100.1"  # beyond the routers of all subnets
+OF_ALIYUN = "100.100.100.200"
+OUTSIDE, OUTSIDE_6 = "198.51.100.1", "2001:db8:ffff::1"  # beyond the routers of all subnets
 INSTANCE = "i-0123456789abcdef0"
 MACS = "2021-01-03/meta-data/network/interfaces/macs"
 
@@ -31,43 +34,68 @@ class Vnic:
     number: int
     subnet: str
     addresses: Sequence[str]
+    ipv6s: Sequence[str] = ()
+    subnet_6: str = ""
 
 
 class Cloud:
     """See the head of this module."""
 
-    def __init__(self, world: World) -> None:
+    def __init__(self, world: World, platform: str = "aws") -> None:
         self.world = world
         self.folder = world.folder / "metadata"
-        self.service = Service(self.folder, Manners(token=IMDS_V2))
+        self.address = OF_ALIYUN if platform == "aliyun" else METADATA
+        self.service = Service(self.folder, MANNERS[platform])
         self._server: ThreadingHTTPServer | None = None
         self._routers: list[tuple[Lan, str]] = []
-        for address in (METADATA, OUTSIDE):
+        for address in (METADATA, OF_ALIYUN, OUTSIDE):
             world.namespace.ip("address", "replace", f"{address}/32", "dev", "lo")
+        world.namespace.ip("address", "replace", f"{OUTSIDE_6}/128", "dev", "lo")
+        world.namespace.run(["sysctl", "-qw", "net.ipv6.conf.all.forwarding=1"])
         world.namespace.ip("link", "set", "lo", "up")
 
-    def subnet(self, name: str, prefix: str) -> Lan:
-        """A LAN `prefix`.0/24 with a router at .1 and DHCP for .10, the primary address of its one machine."""
+    def subnet(self, name: str, prefix: str, *, prefix_6: str = "", dhcp: bool = True) -> Lan:
+        """A LAN `prefix`.0/24 with a router at .1 and DHCP for .10, the primary address of its one machine.
+
+        With `prefix_6` ("2001:db8:1") it is also `prefix_6`::/64, with advertisements, and DHCPv6 for ::10.
+        """
         lan = self.world.add_lan(name, [f"{prefix}.1/24"])
         self._routers.append((lan, f"{prefix}.1/24"))
-        lan.dhcp.start(first=f"{prefix}.10", last=f"{prefix}.10", router=f"{prefix}.1", dns="192.0.2.53")
+        extra = []
+        if prefix_6:
+            lan.add_address(f"{prefix_6}::1/64")
+            self._routers.append((lan, f"{prefix_6}::1/64"))
+            extra = ["--enable-ra", f"--dhcp-range={prefix_6}::10,{prefix_6}::10,64,120", "--ra-param=*,5,120"]
+        if dhcp:
+            self.lease(lan, prefix, extra)
         return lan
 
+    def lease(self, lan: Lan, prefix: str, extra: Sequence[str] = ()) -> None:
+        """DHCP there, from now on (again)."""
+        lan.dhcp.start(first=f"{prefix}.10", last=f"{prefix}.10", router=f"{prefix}.1", dns="192.0.2.53", extra=extra)
+
     def describe(self, vnics: Mapping[str, Vnic]) -> None:
-        shutil.rmtree(self.folder, ignore_errors=True)
-        (self.folder / MACS).mkdir(parents=True)
-        (self.folder / "2021-01-03/meta-data/instance-id").write_text(INSTANCE)
+        """What EC2 says."""
+        files = {"2021-01-03/meta-data/instance-id": INSTANCE}
         for mac, vnic in vnics.items():
-            folder = self.folder / MACS / mac
-            folder.mkdir(parents=True)
-            (folder / "device-number").write_text(str(vnic.number))
-            (folder / "subnet-ipv4-cidr-block").write_text(vnic.subnet)
-            (folder / "local-ipv4s").write_text("\n".join(vnic.addresses))
+            keys = {"device-number": str(vnic.number), "subnet-ipv4-cidr-block": vnic.subnet,
+                    "local-ipv4s": "\n".join(vnic.addresses), "ipv6s": "\n".join(vnic.ipv6s),
+                    "subnet-ipv6-cidr-blocks": vnic.subnet_6}
+            files |= {f"{MACS}/{mac}/{key}": text for key, text in keys.items() if text}
+        self.tell(files)
+
+    def tell(self, files: Mapping[str, str]) -> None:
+        """What the service says from now on, by path; below a path with more behind it, it lists that."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+        for path, text in files.items():
+            file = self.folder / path.strip("/")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(text)
 
     def start(self) -> None:
-        server = ThreadingHTTPServer((METADATA, 80), handler_for(self.service), bind_and_activate=False)
+        server = ThreadingHTTPServer((self.address, 80), handler_for(self.service), bind_and_activate=False)
         server.socket.close()
-        server.socket = self.world.namespace.listen(METADATA, 80)
+        server.socket = self.world.namespace.listen(self.address, 80)
         threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         self._server = server
 

@@ -1,4 +1,4 @@
-"""Machines at a cloud: several NICs and addresses, each with its own way out; what changes, and what is away."""
+"""Machines at Amazon: several NICs and addresses, each with its own way out; what changes, what fails, what is away."""
 
 from __future__ import annotations
 
@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cloud import INSTANCE, OUTSIDE, Cloud, Vnic
+from cloud import INSTANCE, OUTSIDE, OUTSIDE_6, Cloud, Vnic
+from conftest import Scenario
 from container import Machine, Nic
+from outcome import Outcome
 from world import World
 
 FIRST, SECOND = "52:54:00:00:01:10", "52:54:00:00:02:10"
 ONE = Vnic(0, "10.0.1.0/24", ["10.0.1.10", "10.0.1.11", "10.0.1.12"])
 TWO = Vnic(1, "10.0.2.0/24", ["10.0.2.10", "10.0.2.11"])
+ONLY = Vnic(0, ONE.subnet, ONE.addresses[:1])
 FOREIGN = "10.0.1.99/32"  # as keepalived would add it
+AWS = "ignition.platform.id=aws"
+MakeMachine = Callable[..., Machine]
 
 
 @pytest.fixture
@@ -22,9 +27,11 @@ def cloud(world: World) -> Iterator[Cloud]:
         yield cloud
 
 
-def rules(machine: Machine) -> set[str]:
-    lines = machine.sh("ip rule").stdout.replace("\t", " ").splitlines()
-    return {line.replace(" proto static", "").strip() for line in lines}
+def rules(machine: Machine, family: str = "-4") -> set[str]:
+    lines = machine.sh(f"ip {family} rule").stdout.replace("\t", " ").splitlines()
+    found = [line.replace(" proto static", "").strip() for line in lines]
+    assert len(found) == len(set(found))
+    return set(found)
 
 
 def policy(*addresses: str) -> set[str]:
@@ -35,6 +42,7 @@ def policy(*addresses: str) -> set[str]:
 
 
 KERNELS = {"0: from all lookup local", "32766: from all lookup main", "32767: from all lookup default"}
+KERNELS_6 = {"0: from all lookup local", "32766: from all lookup main"}
 
 
 def sent(machine: Machine, nic: str) -> int:
@@ -45,17 +53,27 @@ def leaves_by(machine: Machine, address: str) -> str:
     """The NIC through which pings from this address really go out, and their answers come back."""
     before = {nic: sent(machine, nic) for nic in ("ens3", "ens4")}
     # More than a refresh that is at work meanwhile could send.
-    machine.sh(f"ping -c 300 -i 0.002 -W 2 -q -I {address} {OUTSIDE}")
+    outside = OUTSIDE_6 if ":" in address else OUTSIDE
+    machine.sh(f"ping -c 300 -i 0.002 -W 2 -q -I {address} {outside}")
     through = [nic for nic, count in before.items() if sent(machine, nic) - count >= 300]
     assert len(through) == 1
     return through[0]
 
 
-def test_an_instance_with_two_nics(world: World, cloud: Cloud, make_machine: Callable[..., Machine]) -> None:
+def on_disk(machine: Machine) -> list[str]:
+    return machine.sh("ls /etc/NetworkManager/system-connections /var/lib/homeport | grep -v :$ || :").stdout.split()
+
+
+def asked(machine: Machine, *arguments: str) -> Outcome:
+    machine.sh(f"homeport refresh {' '.join(arguments)}", check=False, timeout=60)
+    return machine.look()
+
+
+def test_an_instance_with_two_nics(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
     one, two = cloud.subnet("one", "10.0.1"), cloud.subnet("two", "10.0.2")
     cloud.describe({SECOND: TWO, FIRST: ONE})
     machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
-    boot = machine.boot("ignition.platform.id=aws")
+    boot = machine.boot(AWS)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert set(boot.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
     assert set(boot.addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
@@ -67,48 +85,188 @@ def test_an_instance_with_two_nics(world: World, cloud: Cloud, make_machine: Cal
     machine.run(["homeport", "metadata", "--attributes", "/run/metadata/afterburn"])
     assert f"AFTERBURN_AWS_INSTANCE_ID={INSTANCE}\n" in machine.sh("cat /run/metadata/afterburn").stdout
 
-    # A container network: its bridge, its rule, its address and route on our NIC.
+    # A container network: its bridge, its rules, its address and route on our NIC.
     machine.sh("ip link add cni0 type bridge && ip address add 10.88.0.1/16 dev cni0 && ip link set cni0 up; "
-               "ip rule add priority 1000 from 10.88.0.0/16 lookup main; "
+               "ip rule add priority 1000 from 10.88.0.0/16 lookup main; ip rule add priority 30201 fwmark 7 lookup 7; "
                f"ip address add {FOREIGN} dev ens3; ip route add 10.42.0.0/16 dev ens3")
-    strange = {"1000: from 10.88.0.0/16 lookup main"}
-    asked = len(cloud.service.requests)
-    machine.run(["homeport", "refresh"])
-    assert len(cloud.service.requests) > asked
-    after = machine.look()
+    strange = {"1000: from 10.88.0.0/16 lookup main", "30201: from all fwmark 0x7 lookup 7"}
+    questions = len(cloud.service.requests)
+    after = asked(machine)
+    assert len(cloud.service.requests) > questions
     assert FOREIGN in after.addresses("ens3") and after.routes("10.42.0.0/16")
     assert after.addresses("cni0") == ["10.88.0.1/16"]
     assert rules(machine) == wanted | KERNELS | strange
     # From an address of the instance to a container: by the bridge, not by the router of the NIC.
     assert "dev cni0" in machine.sh("ip route get 10.88.0.7 from 10.0.1.11").stdout
 
-    # One address less, and nothing of it is left; the other NIC has not felt it.
+    # One address less, and nothing of it is left; nothing else has felt it: not the foreign ones, not the other NIC.
+    mark = machine.monitor.mark()
     cloud.describe({FIRST: Vnic(0, ONE.subnet, ONE.addresses[:2]), SECOND: TWO})
-    machine.run(["homeport", "refresh"])
-    assert "10.0.1.12/24" not in machine.look().addresses("ens3")
+    after = asked(machine)
+    assert "10.0.1.12/24" not in after.addresses("ens3")
     wanted -= policy("0 10.0.1.12") - policy()
     assert rules(machine) == wanted | KERNELS | strange
+    assert FOREIGN in after.addresses("ens3") and after.routes("10.42.0.0/16")
+    felt = [str(event) for event in machine.monitor.events(since=mark) if event.kind in ("ADDR", "ROUTE")]
+    assert not [event for event in felt if "ens4" in event or "10.0.1.99" in event or "10.42.0.0" in event]
+    assert not [event for event in felt if "deleted" in event and ("10.0.1.10" in event or "10.0.1.11" in event)
+                and "10.0.1.12" not in event and "fe80" not in event and "[ADDR]" in event]
 
     # The metadata service is away: nothing is torn down. Nor is anything on disk.
     cloud.stop()
-    machine.sh("homeport refresh --deadline 2s")
+    assert asked(machine, "--deadline", "2s").status["rung"] == "last-known-good"
     assert rules(machine) == wanted | KERNELS | strange
-    assert machine.sh("ls /etc/NetworkManager/system-connections /var/lib/homeport").stdout.split() == [
-        "/etc/NetworkManager/system-connections:", "/var/lib/homeport:"]
+    assert on_disk(machine) == []
 
 
-def test_a_nic_that_is_plugged_in_later(world: World, cloud: Cloud, make_machine: Callable[..., Machine]) -> None:
+def test_a_nic_that_is_plugged_in_later(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    """NetworkManager's dispatcher asks; the card is not connected before it has its addresses."""
     one, two = cloud.subnet("three", "10.0.1"), cloud.subnet("four", "10.0.2")
-    cloud.describe({FIRST: Vnic(0, ONE.subnet, ONE.addresses[:1])})
+    cloud.describe({FIRST: ONLY})
     machine = make_machine(nics=(Nic("ens3", FIRST, one),))
-    boot = machine.boot("ignition.platform.id=aws")
+    boot = machine.boot(AWS)
     assert boot.addresses("ens3") == ["10.0.1.10/24"]
     assert rules(machine) == KERNELS  # one NIC, one address: nothing but DHCP
-    cloud.describe({FIRST: Vnic(0, ONE.subnet, ONE.addresses[:1]), SECOND: TWO})
+    assert not boot.status["changed"]
+    cloud.describe({FIRST: ONLY, SECOND: TWO})
     machine.wait("systemctl is-active multi-user.target")
     machine.add_nic(Nic("ens4", SECOND, two))
-    # NetworkManager's dispatcher asks; the card is not connected before it has its addresses.
-    machine.wait("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '", timeout=30)
+    connected = "nmcli -g GENERAL.STATE device show ens4 | grep '^100 '"
+    machine.wait(connected, timeout=30)
     assert set(machine.look().addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
-    assert rules(machine) == policy("0 10.0.1.10", "1 10.0.2.10", "1 10.0.2.11") | KERNELS
+    of_one, of_two = policy("0 10.0.1.10"), policy("1 10.0.2.10", "1 10.0.2.11")
+    assert rules(machine) == of_one | of_two | KERNELS
     assert leaves_by(machine, "10.0.2.11") == "ens4"
+
+    # A profile that goes down takes its rules along, not the one that the other card needs; up again it has them.
+    machine.sh("nmcli device disconnect ens4")
+    assert rules(machine) == of_one | KERNELS
+    machine.sh("nmcli device connect ens4")
+    machine.wait(connected, timeout=30)
+    assert rules(machine) == of_one | of_two | KERNELS
+
+    # Reset: the profiles alone. And the dispatcher doesn't bring it back.
+    machine.run(["homeport", "reset", "--yes"], timeout=60)
+    assert rules(machine) == KERNELS
+    assert machine.look().addresses("ens4") == ["10.0.2.10/24"]
+    questions = len(cloud.service.requests)
+    machine.sh("nmcli device disconnect ens4; nmcli device connect ens4")
+    assert len(cloud.service.requests) == questions
+    assert rules(machine) == KERNELS
+
+
+def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    one, two = cloud.subnet("five", "10.0.1"), cloud.subnet("six", "10.0.2")
+    cloud.describe({FIRST: ONE, SECOND: TWO})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    kept = (AWS, "homeport.platform-persist=yes")
+    machine.boot(*kept)
+    of_one = policy("0 10.0.1.10", "0 10.0.1.11", "0 10.0.1.12")
+    of_two = policy("1 10.0.2.10", "1 10.0.2.11")
+    for nic, others in (("ens3", of_two), ("ens4", of_one)):  # whichever nmstate chose for the rule of all
+        machine.sh(f"nmcli device disconnect {nic}")
+        assert rules(machine) == others | KERNELS
+        machine.sh(f"nmcli device connect {nic}")
+        assert rules(machine) == of_one | of_two | KERNELS
+    cloud.stop()
+    machine.power_off()
+    again = machine.boot(*kept)
+    assert again.status["exit"] == 0
+    assert set(again.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
+    assert rules(machine) == of_one | of_two | KERNELS
+
+    # And no more: what is on disk goes, what it brought stays.
+    cloud.start()
+    machine.write("/etc/homeport/homeport.conf", "PlatformPersist=no\n")
+    machine.power_off()
+    machine.boot(AWS, deadline=90)
+    assert on_disk(machine) == []
+    assert rules(machine) == of_one | of_two | KERNELS
+    machine.power_off()
+    cloud.describe({FIRST: ONLY})
+    assert machine.boot(AWS).addresses("ens3") == ["10.0.1.10/24"]
+    assert rules(machine) == KERNELS
+
+
+ADMINISTRATORS = """\
+[connection]
+id=theirs-{nic}
+type=ethernet
+interface-name={nic}
+[ipv4]
+method=auto
+address1=192.0.2.{number}/24
+dns=192.0.2.99;
+route1=192.0.3.0/24,192.0.2.1
+routing-rule1=priority 500 from 192.0.2.{number} table 500
+[user]
+{skip}
+"""
+
+
+def test_profiles_of_an_administrator(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    """What they have stays, also through a change; a card whose profile says so is left alone."""
+    one, two = cloud.subnet("seven", "10.0.1"), cloud.subnet("eight", "10.0.2")
+    cloud.describe({FIRST: ONE, SECOND: TWO})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    for nic, number, skip in (("ens3", 3, ""), ("ens4", 4, "org.freedesktop.nm-cloud-setup.skip=yes")):
+        machine.write(f"/etc/NetworkManager/system-connections/{nic}.nmconnection",
+                      ADMINISTRATORS.format(nic=nic, number=number, skip=skip), 0o600)
+    boot = machine.boot(AWS)
+    theirs = {f"500: from 192.0.2.{number} lookup 500" for number in (3, 4)}
+    assert boot.status["exit"] == 0, boot.status
+    assert set(boot.addresses("ens3")) == {"192.0.2.3/24", *(f"{each}/24" for each in ONE.addresses)}
+    assert set(boot.addresses("ens4")) == {"192.0.2.4/24", "10.0.2.10/24"}
+    assert rules(machine) == policy(*(f"0 {each}" for each in ONE.addresses)) | KERNELS | theirs
+    assert "192.0.2.99" in machine.read("/etc/resolv.conf") and boot.routes("192.0.3.0/24")
+    cloud.describe({FIRST: Vnic(0, ONE.subnet, ONE.addresses[:2]), SECOND: TWO})
+    after = asked(machine)
+    assert set(after.addresses("ens3")) == {"192.0.2.3/24", "10.0.1.10/24", "10.0.1.11/24"}
+    assert theirs <= rules(machine) and after.routes("192.0.3.0/24")
+    assert set(on_disk(machine)) == {"ens3.nmconnection", "ens4.nmconnection"}
+
+
+def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, scenario: Scenario) -> None:
+    """Another host has an address of one, then metadata of it can't be had: the other card doesn't feel it."""
+    one, two = cloud.subnet("nine", "10.0.1"), cloud.subnet("ten", "10.0.2")
+    cloud.describe({FIRST: ONE, SECOND: TWO})
+    intruder = world.host("10.0.2.11", lan=two)
+    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    scenario.allow("10.0.2.11", r"homeport\.service: Failed", "Failed to start homeport")
+    boot = machine.boot(AWS)
+    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 75), boot.status
+    assert "10.0.2.11" in boot.status["reason"]
+    of_one = policy(*(f"0 {each}" for each in ONE.addresses))
+    assert set(boot.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
+    assert boot.addresses("ens4") == ["10.0.2.10/24"]
+    assert rules(machine) == of_one | KERNELS
+
+    intruder.leave()
+    assert asked(machine).status["exit"] == 0
+    both = of_one | policy("1 10.0.2.10", "1 10.0.2.11")
+    assert rules(machine) == both | KERNELS
+    # Not one request for the first card is answered, and the second one loses an address.
+    cloud.service.before = lambda path: (500, {}) if FIRST in path else None
+    cloud.describe({FIRST: ONE, SECOND: Vnic(1, TWO.subnet, TWO.addresses[:1])})
+    after = asked(machine)
+    assert set(after.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
+    assert after.addresses("ens4") == ["10.0.2.10/24"]
+    assert rules(machine) == (both - (policy("1 10.0.2.11") - policy())) | KERNELS
+
+
+def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    one = cloud.subnet("eleven", "10.0.1", prefix_6="2001:db8:1")
+    two = cloud.subnet("twelve", "10.0.2", prefix_6="2001:db8:2")
+    cloud.describe({
+        FIRST: Vnic(0, ONLY.subnet, ONLY.addresses, ["2001:db8:1::10", "2001:db8:1::11"], "2001:db8:1::/64"),
+        SECOND: Vnic(1, TWO.subnet, TWO.addresses[:1], ["2001:db8:2::10"], "2001:db8:2::/64")})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    boot = machine.boot(AWS)
+    assert boot.status["exit"] == 0, boot.status
+    machine.wait("ip -6 address show dev ens4 | grep 2001:db8:2::10/128; "
+                 "ip -6 address show dev ens3 | grep 2001:db8:1::10/128")
+    asked(machine)
+    wanted = policy("0 2001:db8:1::10", "0 2001:db8:1::11", "1 2001:db8:2::10")
+    assert rules(machine, "-6") == wanted | KERNELS_6
+    for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
+        assert leaves_by(machine, address) == nic

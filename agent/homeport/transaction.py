@@ -103,6 +103,9 @@ class Transaction:
             handed_along(self.plan.desired, self.plan.strangers),
             timeout=self.machine.patience(settings.apply_timeout),
             override=self.plan.override, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
+        if (self.plan.desired.get("route-rules") or {}).get("config"):
+            from homeport.host.reapply import share_rules
+            share_rules(self.machine.manager, self.plan.interfaces)
         self.machine.manager.set_global_dns({} if self.plan.has_dns else _variants(self.before.global_dns))
 
     def settle(self) -> Mapping[str, Any]:

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from homeport.core.beside import SKIP, Card, Settings, fits, merged, other_metrics, part, reduced
+from homeport.core.beside import (
+    SKIP,
+    Card,
+    Settings,
+    fits,
+    merged,
+    other_metrics,
+    part,
+    reduced,
+    with_shared_rules,
+)
 from homeport.core.strangers import Added
 
 FOR_ALL = {"family": "ipv4", "priority": 30350, "route-table": 254, "suppress-prefix-length": 0}
@@ -152,3 +162,13 @@ def test_what_has_to_be_made_first_needs_a_profile_of_its_own() -> None:
     assert not fits({"interfaces": [*DOCUMENT["interfaces"], {"name": "ens3.2", "type": "vlan", "state": "up"}]})
     assert not fits({"interfaces": []})
     assert not fits(DOCUMENT | {"dns-resolver": {"config": {"server": ["192.0.2.53"]}}})
+
+
+def test_a_rule_without_an_address_is_shared() -> None:
+    tied = {"priority": ("u", 30400), "table": ("u", 30400), "from": ("s", "10.0.1.10"), "from-len": ("y", 32)}
+    loose = {"priority": ("u", 30350), "table": ("u", 254), "suppress-prefixlength": ("i", 0)}
+    ens3 = settings(more={"routing-rules": ("aa{sv}", [tied, loose])})
+    ens4, off = settings(), settings("disabled")
+    changed = with_shared_rules({"ens3": ens3, "ens4": ens4, "ens5": off})
+    assert changed == {"ens4": {**ens4, "ipv4": {**ens4["ipv4"], "routing-rules": ("aa{sv}", [loose])}}}
+    assert with_shared_rules({"ens3": ens3, **changed}) == {}

@@ -192,6 +192,25 @@ def merged(card: Card, state: State, strangers: Added) -> Settings:
     return found
 
 
+TIES = ("from", "to", "iifname", "oifname")
+
+
+def with_shared_rules(settings: Mapping[str, Settings]) -> dict[str, Settings]:
+    """Those of the settings that change, each with every rule of the others that is tied to no address or interface."""
+    changed: dict[str, Settings] = {}
+    for family, _, _ in FAMILIES:
+        sections = {key: each[family] for key, each in settings.items()
+                    if each.get(family, {}).get("method", ("s", ""))[1] in TAKES_ADDRESSES}
+        loose = [rule for section in sections.values() for rule in section.get("routing-rules", ("aa{sv}", []))[1]
+                 if not any(key in rule for key in TIES)]
+        for key, section in sections.items():
+            more = dict(section)
+            _add(more, "routing-rules", iter(loose), ("priority", "table", *TIES))
+            if more != section:
+                changed[key] = {**changed.get(key, settings[key]), family: more}
+    return changed
+
+
 def _add(section: dict[str, tuple[str, Any]], key: str, entries: Iterator[dict[str, tuple[str, Any]]],
          same: tuple[str, ...]) -> None:
     """The entries after those of the profile, each once."""

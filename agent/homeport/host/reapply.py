@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Iterable
 
-from homeport.core.beside import Card, Settings, merged
+from homeport.core.beside import Card, Settings, merged, with_shared_rules
 from homeport.core.plan import Plan
 from homeport.core.strangers import Added
 from homeport.errors import ApplyError, HomeportError
@@ -94,6 +94,18 @@ def take_back(manager: Manager, names: Iterable[str]) -> None:
             except HomeportError as error:
                 log.warning("%s keeps what was added to its profile: %s; it goes with the next boot",
                             device.interface, error)
+
+
+def share_rules(manager: Manager, names: Collection[str]) -> None:
+    """Let each of these interfaces run with every rule that belongs to no address, as their keyfiles will have it.
+
+    nmstate gives such a rule to one of them: it would go with that one (core/keyfile/rules.py).
+    """
+    running = [device for device in manager.devices()
+               if device.interface in names and device.profile and device.state in RUNNING]
+    found = {device.path: manager.applied(device.path)[0] for device in running}
+    for path, settings in with_shared_rules(found).items():
+        manager.reapply(path, settings, WHATEVER)
 
 
 def _running(manager: Manager, name: str) -> Device:

@@ -5,9 +5,10 @@ A NIC without IPv4 answers 404 to the IPv4 keys: that is an answer, not a failur
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from ipaddress import ip_interface
+from itertools import count
 
 from homeport.core.facts import Smbios
 from homeport.core.platforms.network import Network
@@ -18,7 +19,8 @@ from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 MACS = "2021-01-03/meta-data/network/interfaces/macs/"
 KEYS = ("device-number", "network-card", "local-ipv4s", "subnet-ipv4-cidr-block", "ipv6s",
         "subnet-ipv6-cidr-blocks")
-LAST = (1 << 32, 0)
+Place = tuple[int, int]  # network card, device number
+UNKNOWN: Place = (-1, -1)
 
 
 def wants(files: Files) -> Iterator[Want]:
@@ -29,14 +31,22 @@ def wants(files: Files) -> Iterator[Want]:
 
 def build(files: Files, network: Network) -> None:
     """In the order of network card and device number: that of the list changes from boot to boot."""
-    found: list[tuple[tuple[int, int], Vnic | None]] = []
+    found: list[tuple[Place, Vnic | None]] = []
     network.each(names(files, MACS), partial(_vnic, files=files, found=found))
-    configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0])])
+    configure(network, in_order(found))
 
 
-def _vnic(mac: Node, files: Files, found: list[tuple[tuple[int, int], Vnic | None]]) -> None:
+def in_order(found: Sequence[tuple[Place, Vnic | None]]) -> list[Vnic | None]:
+    """By their places; those that did not tell it are where a place is left: the others' numbers don't change."""
+    known = {place for place, _ in found if place is not UNKNOWN}
+    free = ((0, number) for number in count() if (0, number) not in known)
+    placed = [(next(free) if place is UNKNOWN else place, vnic) for place, vnic in found]
+    return [vnic for _, vnic in sorted(placed, key=lambda entry: entry[0])]
+
+
+def _vnic(mac: Node, files: Files, found: list[tuple[Place, Vnic | None]]) -> None:
     folder = f"{MACS}{mac.value}/"
-    found.append((LAST, None))
+    found.append((UNKNOWN, None))
     place = _number(line(files, f"{folder}network-card")), _number(line(files, f"{folder}device-number"))
     found[-1] = place, None
     subnet = line(files, f"{folder}subnet-ipv4-cidr-block")
