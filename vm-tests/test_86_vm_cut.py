@@ -23,12 +23,16 @@ pytestmark = [pytest.mark.vm_full("two boots a step"), pytest.mark.usefixtures("
 
 MakeVm = Callable[..., Vm]
 VERBS = {"prepare": "prepare", "initrd": "boot --stage initrd", "handover": "handover"}
-# (unit, point of killer.py): from the first look at the machine to the last file in the real root.
-STEPS = [
-    ("initrd", "begin fetch"), ("initrd", "during nmstatectl apply"), ("initrd", "begin prove"),
-    ("initrd", "begin persist"), ("initrd", "rename to /var/lib/homeport/assigned.yaml"),
-    ("handover", "begin handover"),
-]
+# Each step, and a point in it (killer.py): from the first file in the initramfs to the last one in the real root.
+STEPS = {
+    "prepare": ("prepare", "rename to /run/NetworkManager/initrd/neednet"),
+    "fetch": ("initrd", "begin fetch"),
+    "apply": ("initrd", "during nmstatectl apply"),
+    "prove": ("initrd", "begin prove"),
+    "persist": ("initrd", "rename to /var/lib/homeport/assigned.yaml"),
+    "handover": ("handover", "rename to /sysroot/var/lib/homeport/assigned.yaml"),
+}
+step = pytest.mark.parametrize(("unit", "point"), STEPS.values(), ids=STEPS)
 
 
 @pytest.fixture
@@ -50,7 +54,7 @@ def stopped_at(world: World, server: ConfigServer, make_vm: MakeVm) -> Callable[
     return start
 
 
-@pytest.mark.parametrize(("unit", "point"), STEPS)
+@step
 def test_killed(stopped_at: Callable[[str, str, str], Vm], unit: str, point: str) -> None:
     """The same boot goes on, and the real root's homeport brings it to the end."""
     machine = stopped_at("kill", unit, point)
@@ -60,7 +64,7 @@ def test_killed(stopped_at: Callable[[str, str, str], Vm], unit: str, point: str
     assert boot.status["exit"] == 0
 
 
-@pytest.mark.parametrize(("unit", "point"), STEPS)
+@step
 def test_power_cut(stopped_at: Callable[[str, str, str], Vm], unit: str, point: str) -> None:
     """Off at this moment; and on again, with nothing in the way."""
     machine = stopped_at("hold", unit, point)
