@@ -11,7 +11,6 @@ what we hold (design.md, section 6).
 from __future__ import annotations
 
 import json
-import statistics
 import sys
 import textwrap
 from collections.abc import Mapping
@@ -22,33 +21,11 @@ sys.path.insert(0, str(TOP / "vm-tests"))
 
 from container import Machine  # noqa: E402
 from seed import SEED, seed_document  # noqa: E402
+from stopwatch import median, stopwatch  # noqa: E402
 from world import World  # noqa: E402
 
 FAST_RUNS = 21
 BOOT_RUNS = 9
-
-# Runs inside the machine: starts what it is told alternately, and says for each run its seconds and peak MiB.
-STOPWATCH = r"""
-import json, os, subprocess, sys, time
-plan = json.load(sys.stdin)
-found = {name: [] for name in plan["commands"]}
-for run in range(plan["runs"] + 1):
-    for name, (before, command) in plan["commands"].items():
-        if before:
-            subprocess.run(["/bin/sh", "-c", before], check=True, stdout=subprocess.DEVNULL)
-        started = time.perf_counter()
-        # A shell that runs one command becomes it.
-        child = subprocess.Popen(["/bin/bash", "-c", command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-        complaint = child.stderr.read()
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - started
-        if status:
-            sys.exit(f"{name}: status {status}: {complaint.decode()[-2000:]}")
-        if run:  # the first is to warm up
-            found[name].append((seconds, usage.ru_maxrss / 1024))
-json.dump(found, sys.stdout)
-"""
-
 
 def main() -> int:
     with World() as world, Machine(world, "bench") as machine:
@@ -93,16 +70,6 @@ def measure_boot(machine: Machine, url: str) -> dict[str, float]:
 
 def measure_size() -> dict[str, float]:
     return {"zipapp_kib": (TOP / "build" / "homeport.pyz").stat().st_size / 1024}
-
-
-def stopwatch(machine: Machine, runs: int, commands: Mapping[str, tuple[str, str]]) -> dict[str, list[list[float]]]:
-    plan = json.dumps({"runs": runs, "commands": commands})
-    done = machine.run(["/usr/bin/python3", "-c", STOPWATCH], input=plan, timeout=60 * runs)
-    return dict(done.json())
-
-
-def median(runs: list[list[float]], column: int) -> float:
-    return statistics.median(run[column] for run in runs)
 
 
 def show(figures: Mapping[str, float]) -> None:

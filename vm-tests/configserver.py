@@ -216,7 +216,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
 
 class Tls:
-    """A certificate authority of our own and a certificate for one address, made by openssl."""
+    """A certificate authority of our own and a certificate for one address or name, made by openssl."""
 
     def __init__(self, folder: Path, address: str, *, days: int = 30) -> None:
         self.folder = folder / address.replace(":", "-")
@@ -234,8 +234,9 @@ class Tls:
                       "keyUsage=critical,keyCertSign,cRLSign")  # fmt: skip
         self._openssl("req", *key, "-keyout", "server.key", "-out", "server.csr",
                       "-subj", "/CN=server.test")  # fmt: skip
+        kind = "DNS" if self.address[-1].isalpha() and ":" not in self.address else "IP"
         (self.folder / "extensions").write_text(
-            f"subjectAltName=IP:{self.address},DNS:server.test\nbasicConstraints=CA:FALSE\n"
+            f"subjectAltName={kind}:{self.address},DNS:server.test\nbasicConstraints=CA:FALSE\n"
         )
         self._openssl("x509", "-req", "-in", "server.csr", "-CA", "ca.pem", "-CAkey", "ca.key",
                       "-CAcreateserial", "-out", "server.pem", "-days", str(days),
