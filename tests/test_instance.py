@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from http.server import ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import pytest
+from tests.initramfs import make
+from tests.sources.platforms import told
+from tests.sources.platforms.told import Told
 
-from homeport.errors import PersistError
-from homeport.instance import Instance, write_attributes, write_hostname
+from homeport import cli
+from homeport.core import platforms
+from homeport.core.platforms import recognition
+from homeport.errors import PersistError, RefusedBySource, SourceError
+from homeport.instance import Instance, check_in, name_that_stands, write_attributes, write_hostname
 
 NAMED = Instance("AFTERBURN_AWS_REGION=eu\n", "web-1")
 
@@ -45,3 +57,116 @@ def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(PersistError, match=r"cannot write /run/x/y"):
         write_attributes(tmp_path, "/run/x/y", NAMED)
+
+
+def test_a_running_machine_sets_its_name_otherwise(tmp_path: Path) -> None:
+    """By NetworkManager, and the file is not ours to write then; a name that stands is not set again."""
+    names: list[str] = []
+    assert "is web-1 now" in write_hostname(tmp_path, "/etc/hostname", NAMED, names.append)
+    assert names == ["web-1"] and not (tmp_path / "etc").exists()
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hostname").write_text("db-7\n")
+    assert "stays db-7" in write_hostname(tmp_path, "/etc/hostname", NAMED, names.append)
+    assert names == ["web-1"]
+
+
+def test_a_name_that_cannot_be_read_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "etc/hostname").mkdir(parents=True)
+    with pytest.raises(PersistError, match="cannot read /etc/hostname"):
+        name_that_stands(tmp_path, "/etc/hostname")
+
+
+# The verb
+
+AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="homeport metadata is for root")
+
+
+@AS_ROOT
+def test_nobody_is_asked_for_a_name_that_stands(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A deadline of a service that never answers would show."""
+    (tmp_path / "etc").mkdir()
+    (tmp_path / "etc/hostname").write_text("db-7\n")
+    assert metadata(tmp_path, "--platform", "aws", "--hostname", "/etc/hostname") == 0
+    assert "the host name stays db-7" in capsys.readouterr().out
+
+
+@AS_ROOT
+def test_on_no_platform(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Units that read the attributes start all the same, and there is nothing to fail."""
+    arguments = ("--attributes", "/run/metadata/afterburn", "--hostname", "/etc/hostname", "--check-in")
+    assert metadata(tmp_path, "--platform", "off", *arguments) == 0
+    text = (tmp_path / "run/metadata/afterburn").read_text()
+    assert [line for line in text.splitlines() if not line.startswith("#")] == []
+    told = capsys.readouterr()
+    assert "on no platform" in told.err and "gives this machine no host name" in told.out
+    assert "nobody wants to hear of this boot: no platform, and no Report=" in told.out
+    assert not (tmp_path / "etc/hostname").exists()
+
+
+def metadata(root: Path, *arguments: str) -> int:
+    return cli.main(["metadata", "--root", str(root), *arguments])
+
+
+# Word of the boot
+
+@pytest.fixture
+def scaleway(monkeypatch: pytest.MonkeyPatch) -> Iterator[Told]:
+    """Its service, where this test can be it."""
+    service = Told(told.scaleway)
+    server = told.start(service)
+    found = platforms.find("scaleway")
+    assert found is not None and found.check_in is not None
+    ways = (replace(found.check_in.services[0], base=f"http://127.0.0.1:{server.server_port}"),)
+    moved = replace(found, check_in=replace(found.check_in, services=ways))
+    for module in (platforms, recognition):
+        monkeypatch.setattr(module, "PLATFORMS", tuple(
+            moved if each is found else each for each in platforms.PLATFORMS))
+    yield service
+    close(server)
+
+
+@pytest.fixture
+def server() -> Iterator[tuple[str, list[Any]]]:
+    """The server of Report=, and what it has heard."""
+    heard: list[Any] = []
+
+    def hear(method: str, target: str, headers: Any, body: bytes) -> told.Answer:
+        heard.append(json.loads(body))
+        return 204, b""
+
+    running = told.start(Told(hear))
+    yield f"http://127.0.0.1:{running.server_port}/boots", heard
+    close(running)
+
+
+def close(server: ThreadingHTTPServer) -> None:
+    server.shutdown()
+    server.server_close()
+
+
+def test_both_hear_of_a_boot(tmp_path: Path, scaleway: Told, server: tuple[str, list[Any]]) -> None:
+    machine = make(tmp_path, f"homeport.platform=scaleway homeport.report={server[0]}")
+    machine.store.write_status({"rung": "assigned"}, in_force=True)
+    assert list(check_in(machine)) == ["Scaleway knows that this machine has booted",
+                                       "the server of Report= knows that this boot is complete"]
+    assert len(scaleway.good) == 1 and server[1] == [{"rung": "assigned", "event": "boot-complete"}]
+
+
+def test_one_that_refuses_does_not_keep_the_other_from_hearing(
+        tmp_path: Path, scaleway: Told, server: tuple[str, list[Any]]) -> None:
+    scaleway.before = lambda request: 403
+    said: list[str] = []
+    with pytest.raises(RefusedBySource):
+        for line in check_in(make(tmp_path, f"homeport.platform=scaleway homeport.report={server[0]}")):
+            said.append(line)
+    assert said == ["the server of Report= knows that this boot is complete"] and len(server[1]) == 1
+
+
+def test_a_server_that_does_not_hear_is_a_failure(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"No report to http://127\.0\.0\.1:9/"):
+        list(check_in(make(tmp_path, "homeport.report=http://127.0.0.1:9/")))
+
+
+def test_a_platform_that_wants_to_hear_of_no_boot(tmp_path: Path) -> None:
+    assert list(check_in(make(tmp_path, "homeport.platform=hetzner"))) == [
+        "nobody wants to hear of this boot: Hetzner Cloud"]
