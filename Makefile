@@ -70,6 +70,15 @@ vm-shell: setup-tests ## SCENARIO=name: one of these boots, and then a root shel
 test-container-full: setup-tests ## the same with the long ones: stopped at every point of a boot, ...; half an hour
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m "not peers and not vm and not vm_full" $(PYTEST)
 
+# What others wrote and we compare with is not needed for anything else.
+.PHONY: setup-peers
+setup-peers:
+	@tools/setup venv nmstatectl guest-trixie peer-afterburn peer-nm-cloud-setup
+
+.PHONY: test-peers
+test-peers: setup-peers ## beside the released Afterburn and nm-cloud-setup: every difference is one of docs/peers.md
+	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m peers $(PYTEST)
+
 .PHONY: fuzz
 fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a finding becomes a case of make check
 	@tools/setup fuzz
@@ -78,6 +87,10 @@ fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a f
 .PHONY: bench
 bench: setup ## the figures of the README's table, as a table and as build/bench.json
 	$(WITH) "$$VENV/bin/python" tools/bench.py
+
+.PHONY: bench-peers
+bench-peers: setup-peers ## time and memory beside them, for docs/peers.md; also build/bench-peers.json
+	$(WITH) "$$VENV/bin/python" tools/bench_peers.py
 
 ##@ To see it
 
