@@ -165,12 +165,8 @@ install-dracut: ## [DESTDIR=] of these, the files for an initramfs; no initramfs
 	install -m 755 $(addprefix dracut/50homeport/,module-setup.sh python-deps.py launcher.sh) $(DRACUT)/
 	install -m 644 dracut/homeport.conf $(LIB)/dracut/dracut.conf.d/homeport/homeport.conf
 
-.PHONY: install-ignition
-install-ignition: ## [DESTDIR=/some/root] fragments that switch homeport on by platform, for an image with Ignition
-	$(PYTHON) tools/ignition-fragments.py $(LIB)/ignition/base.platform.d
-
 .PHONY: deb
-deb: ## build/packages/*.deb: the agent, and its module for dracut
+deb: ## build/packages/*.deb: the agent, its module for dracut, the server
 	@command -v dpkg-deb > /dev/null || tools/setup venv
 	$(PYTHON) packages/build.py deb build/packages
 
@@ -178,6 +174,10 @@ deb: ## build/packages/*.deb: the agent, and its module for dracut
 rpm: ## build/packages/*.rpm: the same for Fedora, openSUSE and their kin; can be made on a Debian
 	@command -v rpmbuild > /dev/null || tools/setup venv
 	$(PYTHON) packages/build.py rpm build/packages
+
+.PHONY: install-ignition
+install-ignition: ## [DESTDIR=/some/root] fragments that switch homeport on by platform, for an image with Ignition
+	$(PYTHON) tools/ignition-fragments.py $(LIB)/ignition/base.platform.d
 
 # The server's programs and units; what depends on the root comes after it. Its libraries are the distribution's, so that
 # they get the distribution's updates: python3-aiohttp (3.11), -sqlalchemy (2.0), -cryptography (43), -yaml.

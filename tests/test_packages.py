@@ -60,7 +60,7 @@ def test_same_bytes_from_any_clone(made: list[Path], tree: Path) -> None:
 
 def test_hold_what_make_install_installs(made: list[Path], tree: Path, tmp_path: Path) -> None:
     """No file more or less, each in one package, with the same modes, root's."""
-    run("make", "-C", tree, "install", f"DESTDIR={tmp_path}")
+    run("make", "-C", tree, "install", "install-server-files", f"DESTDIR={tmp_path}")
     wanted = {compressed(path.relative_to(tmp_path).as_posix()): mode_of(path)
               for path in tmp_path.rglob("*") if not path.is_dir() or path.is_symlink()}
     # Links of enabled units are made on the machine.
@@ -100,14 +100,18 @@ def test_scripts_are_filled_in(made: list[Path], tmp_path: Path) -> None:
         run("sh", "-n", "-c", script)
 
 
-def test_every_import_is_a_dependency(tree: Path) -> None:
+@pytest.mark.parametrize(("name", "folder", "more"), [
+    ("homeport", "agent", set[str]()),
+    ("homeport-server", "server", {"yaml"}),  # by the agent's core, which it has in its file
+])
+def test_every_import_is_a_dependency(tree: Path, name: str, folder: str, more: set[str]) -> None:
     """Which package a module is of, the guest's dpkg knows."""
     guest = prepared("GUEST_trixie")
-    agent = agent_of(build("deb", tree))
+    (package,) = (package for package in build("deb", tree) if package.name.startswith(f"{name}_"))
     depends, suggests = (
-        {relation.split()[0] for relation in run("dpkg-deb", "--field", agent, field).split(", ")
+        {relation.split()[0] for relation in run("dpkg-deb", "--field", package, field).split(", ")
          if relation.startswith("python3-")} for field in ("Depends", "Suggests"))
-    found = {module: packages_of(guest, module) for module in imports(TOP / "agent") - NOT_PACKAGED}
+    found = {module: packages_of(guest, module) for module in imports(TOP / folder) - NOT_PACKAGED | more}
     # What is only suggested may be in the guest or not.
     assert {f"python3-{module}" for module, packages in found.items() if not packages} <= suggests
     assert set[str]().union(*found.values()) - suggests == depends
@@ -193,7 +197,7 @@ def imports(folder: Path) -> set[str]:
                 found |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom) and node.module:
                 found.add(node.module.partition(".")[0])
-    return found - set(sys.stdlib_module_names) - {"homeport"}
+    return found - set(sys.stdlib_module_names) - {"homeport", "homeport_server"}
 
 
 def packages_of(guest: Path, module: str) -> set[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 from collections.abc import Callable
@@ -31,7 +32,9 @@ STATES = "systemctl is-enabled homeport.service homeport-refresh.service homepor
 
 @pytest.fixture(scope="session")
 def debs(tmp_path_factory: pytest.TempPathFactory) -> Debs:
-    return {version: package("deb", version, tmp_path_factory.mktemp("deb")) for version in VERSIONS}
+    """By their names on a machine's disk."""
+    return {f"{name}_{version}.deb": path for version in VERSIONS
+            for name, path in packages("deb", version, tmp_path_factory.mktemp("deb")).items()}  # fmt: skip
 
 
 @pytest.fixture
@@ -63,6 +66,7 @@ def test_installed_on_a_running_machine(
     before, mark = at_rest(machine)
 
     machine.run(["dpkg", "--install", deb(VERSIONS[0])], timeout=120)
+    machine.run(["nmcli", "connection", "reload"])
 
     assert_untouched(machine, before, mark)
     # The guest is made without manuals.
@@ -156,7 +160,7 @@ def test_rpm(
     """Put into an image, upgraded, removed, by what its scriptlets do; the machine below is a Debian."""
     if not shutil.which("rpmbuild"):
         pytest.skip("rpm is not installed (run: make setup)")
-    first, second = (package("rpm", version, tmp_path / version) for version in VERSIONS)
+    first, second = (packages("rpm", version, tmp_path / version)["homeport"] for version in VERSIONS)
     world.dhcp.start()
     machine = make_machine(installed=False)
     rpm(machine, "--install", str(first))
@@ -179,22 +183,51 @@ def test_rpm(
     assert machine.boot().addresses(NIC) == [ADDRESS]
 
 
-def package(kind: str, version: str, folder: Path) -> Path:
-    """The agent's package, as `make deb` and `make rpm` make it."""
+def test_server(world: World, plain: Machine) -> None:
+    """Started by nobody but the administrator; with a new program after an upgrade; what it knows outlives it."""
+    world.dhcp.start()
+    plain.boot()
+    plain.run(["dpkg", "--install", deb(VERSIONS[0], "homeport-server")], timeout=120)
+    states = "systemctl is-enabled homeport-server; systemctl is-active homeport-server"
+    assert plain.sh(states, check=False).stdout.split() == ["disabled", "inactive"]
+    plain.write("/etc/homeport-server/pool.yaml", POOL)
+    plain.run(["systemctl", "enable", "--now", "homeport-server"], timeout=60)
+    first = plain.run(["systemctl", "show", "-P", "MainPID", "homeport-server"]).stdout
+
+    plain.run(["dpkg", "--install", deb(VERSIONS[1], "homeport-server")], timeout=120)
+    assert plain.sh(states, check=False).stdout.split() == ["enabled", "active"]
+    assert plain.run(["systemctl", "show", "-P", "MainPID", "homeport-server"]).stdout != first
+
+    plain.run(["dpkg", "--purge", "homeport-server"], timeout=120)
+    assert plain.sh("systemctl is-active homeport-server", check=False).stdout == "inactive\n"
+    assert plain.sh("stat -c '%a %U' /var/lib/homeport-server").stdout == "700 homeport-server\n"
+    assert plain.exists("/var/lib/homeport-server/ca-key.pem")
+    assert plain.read("/etc/homeport-server/pool.yaml") == POOL
+
+
+POOL = """\
+apiVersion: ipam.cluster.x-k8s.io/v1alpha2
+kind: InClusterIPPool
+metadata: {name: pool}
+spec: {addresses: [192.168.122.200-192.168.122.210], prefix: 24, gateway: 192.168.122.1}
+"""
+
+
+def packages(kind: str, version: str, folder: Path) -> Debs:
+    """By name, as `make deb` and `make rpm` make them."""
     subprocess.run([REPOSITORY / "packages/build.py", kind, folder, "--version", version], check=True,
                    capture_output=True)  # fmt: skip
-    (made,) = folder.glob(f"homeport[-_]0*.{kind}")
-    return made
+    return {re.split("[-_][0-9]", path.name)[0]: path for path in folder.glob(f"*.{kind}")}
 
 
-def deb(version: str) -> str:
+def deb(version: str, name: str = "homeport") -> str:
     """Where it is on a machine's disk."""
-    return f"/root/homeport_{version}.deb"
+    return f"/root/{name}_{version}.deb"
 
 
 def bring(machine: Machine, debs: Debs) -> None:
-    for version, path in debs.items():
-        shutil.copy(path, machine.on_disk(deb(version)))
+    for name, path in debs.items():
+        shutil.copy(path, machine.on_disk(f"/root/{name}"))
 
 
 def dpkg_offline(machine: Machine, version: str) -> None:
