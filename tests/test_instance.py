@@ -53,6 +53,12 @@ def test_no_name(tmp_path: Path) -> None:
     assert not (tmp_path / "etc").exists()
 
 
+@pytest.mark.parametrize("name", ["web 1", "web-1;reboot", "-web", "web..1", "wéb", "web\n1"])
+def test_what_is_no_host_name(tmp_path: Path, name: str) -> None:
+    assert "which is no host name" in write_hostname(tmp_path, "/etc/hostname", Instance("", name))
+    assert not (tmp_path / "etc").exists()
+
+
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("a file")
     with pytest.raises(PersistError, match=r"cannot write /run/x/y"):

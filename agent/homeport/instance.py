@@ -13,7 +13,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from homeport.core.checks.names import is_host_name
 from homeport.core.platforms.attributes import attributes, environment_file, hostname
+from homeport.core.showing import show
 from homeport.errors import HomeportError, PersistError
 from homeport.host.files import make_dir, read_file, write_atomic
 from homeport.machine import Machine
@@ -69,6 +71,8 @@ def write_hostname(root: Path, path: str, instance: Instance, set_name: Callable
     """
     if not instance.hostname:
         return "the platform gives this machine no host name"
+    if not is_host_name(instance.hostname):
+        return f"the platform gives {show(instance.hostname)}, which is no host name"
     if there := name_that_stands(root, path):
         return f"the host name is {there}" if there == instance.hostname else (
             f"the host name stays {there}: somebody has set it")

@@ -131,7 +131,8 @@ def test_nocloud_by_the_serial_number() -> None:
     assert ways("ds=ec2", "ds=none") == ways("ds", "ds=") == ways("", "XDS=1") == [openstack]
 
 
-@pytest.mark.parametrize("seed", ["/var/lib/seed/", "file:///var/lib/seed/", "ftp://192.0.2.7/", ""])
+@pytest.mark.parametrize("seed", ["/var/lib/seed/", "file:///var/lib/seed/", "ftp://192.0.2.7/", "", "http://",
+                                  "http://[", "http://x:port/", "http:///seed/", "http://x:99999/", "http://[::1/"])
 def test_a_seed_that_is_no_address_is_no_seed_here(seed: str) -> None:
     assert ways(f"ds=nocloud;s={seed}") == [("nocloud", True, ["a drive"])]
 

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
-from homeport.core.cmdline import homeport_arguments, parse, quote
-from homeport.core.mode import find_mode
+from contextlib import suppress
 
-WORDS = ('homeport.', 'homeport.mode=', 'homeport.config="', "elemental.mode=", "recovery", "CDLABEL", '"', " ")
+from homeport.core.cmdline import homeport_arguments, parse, quote
+from homeport.core.facts import Smbios
+from homeport.core.mode import find_mode
+from homeport.core.platforms.recognition import recognise
+from homeport.errors import SettingsError
+
+WORDS = ('homeport.', 'homeport.mode=', 'homeport.config="', "elemental.mode=", "recovery", "CDLABEL", '"', " ",
+         "ds=nocloud;s=http://", "__dmi.system-uuid__", "ignition.platform.id=")
 
 SEEDS = (b'BOOT_IMAGE=/vmlinuz root="LABEL=a b" ro quiet homeport.config=https://cfg.example/{uuid}.yaml '
          b'homeport.nic_wait=5s "homeport.identity=serial:S 7" homeport.refresh elemental.mode=passive',)
@@ -19,6 +25,9 @@ def check(data: bytes) -> None:
         assert name == name.lower() and "_" not in name and isinstance(value, str)
     mode, reason = find_mode(None, text, ())
     assert mode and reason
+    with suppress(SettingsError):
+        for candidate in recognise("auto", text, Smbios(serial=text, uuid="0-1"), ("cidata",)):
+            assert candidate.reason
     # A word without quotes of its own comes back from the command line as it was put there.
     word = text.replace('"', "").replace("\0", " ")
     if word and "=" not in word:

@@ -40,7 +40,7 @@ def platform(argument: str, smbios: Smbios) -> Platform:
     Raises SettingsError for an address that asks for what SMBIOS doesn't say here.
     """
     seed = _seed(argument)
-    if urlsplit(seed).scheme not in ("http", "https"):
+    if not _is_address(seed):
         return nocloud.PLATFORM
     base = FIELD.sub(lambda match: _fact(match[1], smbios), seed).rstrip("/")
     return replace(nocloud.PLATFORM, ways=(Service(base, nocloud.DRIVE.wants),))
@@ -49,6 +49,15 @@ def platform(argument: str, smbios: Smbios) -> Platform:
 def _seed(argument: str) -> str:
     pairs = (part.partition("=") for part in argument.split(";")[1:])
     return next((value for key, _, value in pairs if key.strip() in SEED_KEYS), "")
+
+
+def _is_address(seed: str) -> bool:
+    """Of a service, as far as one can see: anybody may have written a serial number."""
+    try:
+        parts = urlsplit(seed)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and (parts.port or 80) > 0
+    except ValueError:  # a port that is no number, brackets that do not match
+        return False
 
 
 def _fact(name: str, smbios: Smbios) -> str:
