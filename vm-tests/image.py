@@ -20,7 +20,6 @@ import os
 import shutil
 import stat
 import subprocess
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -39,8 +38,9 @@ _OMITTED = (
     "rngd", "systemd-cryptsetup", "systemd-pcrextend", "systemd-pcrphase", "terminfo", "tpm2-tss", "virtfs", "virtiofs",
 )  # fmt: skip
 _DRIVERS = "virtio_blk virtio_net virtio_pci virtio_scsi ext4"
-# What goes into the product, beside the zipapp.
-_SOURCES = ("systemd/*", "dracut/**/*", "docs/*.[58]", "Makefile", "tools/default-settings.py", "vm-tests/image.py")
+# What goes into the product. Not the commit, which only `homeport version` tells.
+_SOURCES = ("agent/**/*.py", "systemd/*", "dracut/**/*", "docs/*.[58]", "Makefile", "tools/default-settings.py",
+            "vm-tests/image.py")
 
 
 @dataclass(frozen=True)
@@ -155,11 +155,9 @@ def _main_archive(data: bytes) -> bytes:
 
 
 def _key(kind: _Kind, tree: Path) -> str:
-    zipapp = REPOSITORY / "build" / "vm" / "homeport.pyz"
-    subprocess.run([sys.executable, "-I", REPOSITORY / "agent/mkzipapp.py", zipapp], check=True)
     digest = hashlib.sha256(f"{kind} {tree} {prepared_path('NMSTATECTL')}".encode())
-    for path in (zipapp, *(file for name in _SOURCES for file in sorted(REPOSITORY.glob(name)) if file.is_file())):
-        digest.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
+    for path in (file for name in _SOURCES for file in sorted(REPOSITORY.glob(name)) if file.is_file()):
+        digest.update(f"{path.relative_to(REPOSITORY)} {path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
