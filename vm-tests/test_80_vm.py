@@ -20,10 +20,10 @@ from firmware import Firmware
 from outcome import Outcome
 from poolserver import PoolServer, pool, registration
 from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes, seed_document
+from tagged import Tagged
 from vm.disk import vfat_disk
 from vm.hardware import Hardware
 from vm.machine import Vm
-from vm.tagged import TaggedHost
 from vm.wire import client_ids, messages
 from world import World
 
@@ -126,7 +126,7 @@ def test_bond_with_a_vlan(world: World, server: ConfigServer, make_vm: MakeVm) -
     world.dhcp.start()
     machine = make_vm(nics=(Nic("enp1s0", FIRST), Nic("enp2s0", SECOND)))
     arguments = (f"homeport.config={server.put(SEED, bond_document())}", *NETWORK)
-    with TaggedHost(world.lan, 10, "10.46.0.1") as host:
+    with Tagged(world.lan, 10, ["10.46.0.1"]) as host:
         assert_bond(machine, machine.boot(*arguments), {"enp1s0": FIRST, "enp2s0": SECOND}, host)
         machine.power_off()
 
@@ -159,7 +159,7 @@ def static(address: str) -> dict[str, Any]:
     return {"enabled": True, "dhcp": False, "address": [{"ip": address, "prefix-length": 24}]}
 
 
-def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str], host: TaggedHost) -> None:
+def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str], host: Tagged) -> None:
     assert boot.addresses("bond0") == [ADDRESS]
     assert boot.addresses("bond0.10") == ["10.46.0.150/24"]
     assert default_routes(boot) == [("192.168.122.1", "bond0", 150, "main")]
@@ -170,9 +170,10 @@ def assert_bond(machine: Vm, boot: Outcome, cards: dict[str, str], host: TaggedH
     # The primary is the card that the document means, under whichever name it has today.
     primary = next(name for name, mac in cards.items() if mac == FIRST)
     assert machine.sh("cat /sys/class/net/bond0/bonding/primary").stdout.strip() == primary
-    host.asked_by.clear()
+    host.asked.clear()
     machine.sh("ping -c 1 -W 5 10.46.0.1")
-    assert host.asked_by == {FIRST}
+    assert host.asked == ["ARP 10.46.0.1"]
+    assert links["bond0"]["address"] == FIRST
     (kept,) = (name for name in boot.keyfiles if name.startswith("homeport-bond0.") and "10" not in name)
     assert kept
 

@@ -14,17 +14,17 @@ from typing import Any
 
 import pytest
 
-from configserver import ConfigServer, Tls
+from configserver import ConfigServer
 from container import Nic
 from firmware import Firmware
 from image import make_image
 from iscsi import Target
 from provider import Provider
 from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes, seed_document
+from tagged import Tagged
 from test_80_vm import FIRST, NETWORK, SECOND, SLOW, MakeVm, in_initrd, static
 from vm.disk import vfat_disk
 from vm.hardware import Hardware
-from vm.tagged import TaggedHost
 from world import World
 
 pytestmark = pytest.mark.vm_full("an hour of boots without KVM")
@@ -230,34 +230,7 @@ def test_seed_on_the_kernel_line(world: World, make_vm: MakeVm, allow: Allow) ->
     assert all(len(line.partition("homeport: ")[2]) <= 100 for line in lines), lines
 
 
-# Clouds that are metal
-
-
-def test_packet_bond(world: World, make_vm: MakeVm) -> None:
-    """A bond of two cards with LACP, told by the provider's metadata over TLS."""
-    tls = Tls(world.folder / "tls", "metadata.packet.net")
-    world.dhcp.start(extra=["--address=/metadata.packet.net/192.168.122.2"])
-    lan = world.lan
-    lan.add_address("198.51.100.2/31")
-    metadata = {
-        "hostname": "metal-1", "phone_home_url": "http://192.168.122.2/phone-home",
-        "network": {
-            "bonding": {"mode": 4},
-            "interfaces": [{"name": "eth0", "mac": FIRST, "bond": "bond0"},
-                           {"name": "eth1", "mac": SECOND, "bond": "bond0"}],
-            "addresses": [{"address": "198.51.100.3", "netmask": "255.255.255.254", "gateway": "198.51.100.2",
-                           "public": True, "address_family": 4, "management": True}]}}
-    server = world.serve(port=443, tls=True)
-    server.tls = tls
-    server.put("/metadata", json.dumps(metadata), content_type="application/json")
-    machine = make_vm(nics=(Nic("enp1s0", FIRST), Nic("enp2s0", SECOND)))
-    machine.write("/etc/homeport/ca.pem", tls.ca.read_text())
-    boot = machine.boot("ignition.platform.id=packet", "homeport.ca=/etc/homeport/ca.pem", *SLOW)
-    lan.remove_address("198.51.100.2/31")
-    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
-    assert boot.addresses("bond0") == ["198.51.100.3/31"]
-    assert machine.sh("cat /sys/class/net/bond0/bonding/mode").stdout.split()[0] == "802.3ad"
-    assert machine.sh("cat /sys/class/net/bond0/address").stdout.strip() == FIRST
+# A cloud that is metal
 
 
 def test_oracle_bare_metal_vlan(world: World, make_vm: MakeVm) -> None:
@@ -271,13 +244,13 @@ def test_oracle_bare_metal_vlan(world: World, make_vm: MakeVm) -> None:
               "subnetCidrBlock": "10.2.1.0/24", "vlanTag": 2, "nicIndex": 0}]
     machine = make_vm(nics=(Nic(NIC, FIRST, lan=cloud),))
     with (Provider(world, "oraclecloud", {"opc/v2/vnics": json.dumps(vnics)}),
-          TaggedHost(cloud, 2, "10.2.1.1") as router):
+          Tagged(cloud, 2, ["10.2.1.1"]) as router):
         boot = machine.boot("ignition.platform.id=oraclecloud", *SLOW)
         assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
         (vlan,) = (link["ifname"] for link in boot.parsed("address") if link.get("address") == second
                    and boot.addresses(link["ifname"]))
         assert boot.addresses(vlan) == ["10.2.1.5/24"]
-        router.asked_by.clear()
+        router.asked.clear()
         machine.sh("ping -c 1 -W 5 -I 10.2.1.5 10.2.1.1")
-        assert router.asked_by == {second}
+        assert router.asked == ["ARP 10.2.1.1"]
     cloud.dhcp.stop()
