@@ -131,12 +131,18 @@ def git(folder: Path, *arguments: str) -> str:
 
 
 def write_executable(path: Path, data: bytes) -> None:
-    """`data` as the program `path`, at one instant: one that is being run stays whole."""
+    """`data` as the program `path`, at one instant: one that is being run stays whole, also through a power cut."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(data)
-    temporary.chmod(0o755)
-    temporary.replace(path)
+    try:
+        with temporary.open("wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.chmod(0o755)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 if __name__ == "__main__":

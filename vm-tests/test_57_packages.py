@@ -16,11 +16,12 @@ from configserver import ConfigServer
 from container import Machine
 from outcome import Outcome
 from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, seed_document
-from trees import REPOSITORY, prepared
+from trees import REPOSITORY, Overlay, prepared, prepared_path
 from world import World
 
 # In the order in which they were released.
 VERSIONS = ("0.1.0~1", "0.1.0~2")
+PROGRAM = "/usr/lib/homeport/homeport.pyz"
 Debs = dict[str, Path]
 SUITES = [
     "trixie",
@@ -74,7 +75,12 @@ def test_installed_on_a_running_machine(
     assert [line for line in differs if "/usr/share/doc" not in line and "/usr/share/man" not in line] == []
     assert machine.sh(STATES, check=False).stdout.split() == ["enabled", "enabled", "disabled"]
     assert machine.sh("systemctl is-active homeport.service", check=False).stdout == "inactive\n"
-    assert ".pyc" in machine.run(["python3", "-m", "zipfile", "--list", "/usr/lib/homeport/homeport.pyz"]).stdout
+    assert has_bytecode(machine)
+    # Another Python comes.
+    machine.sh(f"dpkg-deb --fsys-tarfile {deb(VERSIONS[0])} | tar -xOf - .{PROGRAM} >{PROGRAM}")
+    assert not has_bytecode(machine)
+    machine.sh("dpkg-trigger --by-package=python3-minimal /usr/bin/python3; dpkg --triggers-only --pending")
+    assert has_bytecode(machine)
     machine.power_off()
     boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
     assert_seed(machine, boot)
@@ -205,6 +211,26 @@ def test_server(world: World, plain: Machine) -> None:
     assert plain.read("/etc/homeport-server/pool.yaml") == POOL
 
 
+@pytest.mark.skipif("VM_trixie" not in prepared(), reason="no Debian with dracut (run: tools/setup vm-trixie)")
+def test_dracut_is_asked_only_where_the_machine_says_so(debs: Debs, tmp_path: Path) -> None:
+    """An initramfs is made anew by the trigger update-initramfs, which dracut waits for."""
+    overlay = Overlay([prepared_path("VM_trixie")], *(tmp_path / name for name in ("upper", "work", "root")))
+    try:
+        root = overlay.path
+        names = [f"{name}_{VERSIONS[0]}.deb" for name in ("homeport", "homeport-dracut")]
+        for name in names:
+            shutil.copy(debs[name], root / "root" / name)
+        install = ["dpkg", "--no-triggers", "--install", *(f"/root/{name}" for name in names)]
+        state = ["dpkg-query", "--show", "--showformat", "${db:Status-Status}", "dracut"]
+        for asked, status in ((False, "installed"), (True, "triggers-pending")):
+            if asked:
+                shutil.copy(root / "usr/lib/dracut/dracut.conf.d/homeport/homeport.conf", root / "etc/dracut.conf.d")
+            in_chroot(root, install)
+            assert in_chroot(root, state) == status
+    finally:
+        overlay.unmount()
+
+
 POOL = """\
 apiVersion: ipam.cluster.x-k8s.io/v1alpha2
 kind: InClusterIPPool
@@ -232,8 +258,17 @@ def bring(machine: Machine, debs: Debs) -> None:
 
 def dpkg_offline(machine: Machine, version: str) -> None:
     """As whoever makes an image does it: no systemd, no NetworkManager is running."""
-    subprocess.run(["chroot", machine.root, "dpkg", "--install", deb(version)], check=True, capture_output=True,
-                   env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"})  # fmt: skip
+    in_chroot(machine.root, ["dpkg", "--install", deb(version)])
+
+
+def in_chroot(root: Path, command: list[str]) -> str:
+    """What it prints."""
+    return subprocess.run(["chroot", root, *command], check=True, text=True, stdout=subprocess.PIPE,
+                          env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}).stdout  # fmt: skip
+
+
+def has_bytecode(machine: Machine) -> bool:
+    return ".pyc" in machine.run(["python3", "-m", "zipfile", "--list", PROGRAM]).stdout
 
 
 def rpm(machine: Machine, *arguments: str) -> None:
