@@ -7,7 +7,8 @@ can be taken away.  The next boot starts as the image and the administrator left
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+import os
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -17,6 +18,7 @@ from homeport.core.document import Assignment
 from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.errors import HomeportError
+from homeport.host.store import OwnedFile
 from homeport.machine import Machine
 from homeport.sources.reply import Reply
 
@@ -31,12 +33,16 @@ def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     """
     from homeport import steps
     resolved = resolve(steps.stated(plan.assignment).config, machine.facts.nics)
-    if not (reply.volatile and reply.reconciles and beside.fits(resolved.config)):
+    if not goes_beside(reply, resolved.config):
         return plan
     with machine.report.step("beside") as notes:
         plan = make_plan(machine, plan.assignment, reply, resolved, notes)
         machine.report.plan = plan.lines()
         return plan
+
+
+def goes_beside(reply: Reply, config: State) -> bool:
+    return reply.volatile and reply.reconciles and beside.fits(config)
 
 
 def make_plan(machine: Machine, assignment: Assignment, reply: Reply, resolved: Resolved, notes: list[str]) -> Plan:
@@ -110,7 +116,40 @@ def leave_disk(machine: Machine, reply: Reply) -> None:
 def remember(machine: Machine, plan: Plan, reply: Reply) -> str:
     """The document and its origin, in /run."""
     from homeport.persist import describe
-    manifest = replace(describe(machine, plan, reply), other_files=(), complete=True, volatile=True,
-                       reconciles=reply.reconciles, beside=plan.interfaces)
+    manifest = replace(describe(machine, plan, reply), other_files=(), complete=True, volatile=True)
+    if goes_beside(reply, plan.desired):
+        manifest = replace(manifest, beside=plan.interfaces)
+    else:
+        manifest = replace(manifest, keyfiles=own_in_memory(machine, plan))
     machine.store.remember(reply.data, manifest)
     return "until the machine is switched off"
+
+
+def own_in_memory(machine: Machine, plan: Plan) -> tuple[OwnedFile, ...]:
+    """Make the profiles that nmstate left in /run ours, without the wire feeling it; they stay there.
+
+    A copy goes after our file is loaded, or it would take the profile, and the card, with it.
+    """
+    from homeport.core.keyfile import file_name
+    from homeport.host.files import write_atomic
+    from homeport.host.profiles import RUN_FOLDER
+    from homeport.persist import our_keyfiles
+    manager, files = machine.manager, []
+    for name, (uuid, keyfile) in our_keyfiles(machine, plan).items():
+        path = f"{RUN_FOLDER}{file_name(name)}"
+        write_atomic("/", path, keyfile.render().encode())
+        files.append(OwnedFile(path=path.lstrip("/"), uuid=uuid, interface=name))
+    ours = {f"/{file.path}" for file in files}
+    manager.load(sorted(ours))
+    copies = [f"{RUN_FOLDER}{name}" for name in os.listdir(RUN_FOLDER)
+              if f"{RUN_FOLDER}{name}" not in ours and holds(f"{RUN_FOLDER}{name}", {file.uuid for file in files})]
+    for path in copies:
+        os.unlink(path)
+    manager.load(copies)
+    return tuple(files)
+
+
+def holds(path: str, uuids: Collection[str]) -> bool:
+    """Whether the keyfile is of one of these profiles."""
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return any(line.partition("=")[2].strip() in uuids for line in file if line.startswith("uuid="))
