@@ -86,6 +86,7 @@ fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a f
 
 .PHONY: bench
 bench: setup ## the figures of the README's table, as a table and as build/bench.json
+	@tools/setup vm-trixie
 	$(WITH) "$$VENV/bin/python" tools/bench.py
 
 .PHONY: bench-peers

@@ -19,6 +19,7 @@ from pathlib import Path
 TOP = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(TOP / "vm-tests"))
 
+import growth  # noqa: E402
 from container import Machine  # noqa: E402
 from seed import SEED, seed_document  # noqa: E402
 from stopwatch import median, stopwatch  # noqa: E402
@@ -35,8 +36,10 @@ def main() -> int:
         server.put(PLAIN, plain_document())
         machine.boot(f"homeport.config={url}")
         figures = measure_fast_path(machine) | measure_boot(machine, url) | measure_size()
+    figures["initramfs_growth_mib"], by_group = growth.measure()
     show(figures)
-    (TOP / "build" / "bench.json").write_text(json.dumps(figures, indent=1) + "\n")
+    growth.show(figures["initramfs_growth_mib"], by_group)
+    (TOP / "build" / "bench.json").write_text(json.dumps(figures | {"initramfs_by_group": by_group}, indent=1) + "\n")
     return 0
 
 
@@ -73,7 +76,7 @@ def measure_size() -> dict[str, float]:
 
 
 def show(figures: Mapping[str, float]) -> None:
-    limits = {"fast_path_ratio": 2.5, "boot_ratio": 0.75, "boot_peak_mib": 40.0}
+    limits = {"fast_path_ratio": 2.5, "boot_ratio": 0.75, "boot_peak_mib": 40.0, "initramfs_growth_mib": 8.0}
     for name, value in figures.items():
         limit = f"   (to hold: at most {limits[name]:g})" if name in limits else ""
         print(f"{name:<22} {value:>10.3f}{limit}")
