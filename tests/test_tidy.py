@@ -10,7 +10,7 @@ from tests.initramfs import BOOTSTRAP, DOCUMENT, GENERATED, in_run, keep, make, 
 
 from homeport import prepared, tidy
 from homeport.host import keyfiles, linkdown
-from homeport.host.store import INITRD, Store
+from homeport.host.store import INITRD, Manifest, OwnedFile, Store
 from homeport.machine import Machine
 
 OURS, STRANGERS = "homeport-bootstrap.nmconnection", "somebody.nmconnection"
@@ -78,6 +78,20 @@ def test_what_waits_in_run_stays(tmp_path: Path, real: Path, down: list[str]) ->
     machine = stopped(tmp_path)
     record = prepared.write(tmp_path, prepared.Prepared("assigned"), DOCUMENT.encode(), {"enp1s0": profile()})
     put(tmp_path, f"{tidy.DEVICES}/2", f"[device]\nconnection-uuid={record.profiles[0].uuid}\n")
+    tidy.tidy(machine, real)
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection", STRANGERS]
+    assert has_note(tmp_path) and down == []
+
+
+def test_what_is_not_to_be_kept_runs_on(tmp_path: Path, real: Path, down: list[str]) -> None:
+    """A cloud's assignment is in /run from the start, with what is remembered of it."""
+    machine = stopped(tmp_path)
+    made = profile()
+    uuid = made.raw("connection", "uuid") or ""
+    file = put(tmp_path, f"{keyfiles.RUN}/homeport-enp1s0.nmconnection", made.render())
+    machine.store.remember(DOCUMENT.encode(), Manifest(volatile=True, complete=True, keyfiles=(
+        OwnedFile(str(file.relative_to(tmp_path)), uuid=uuid, interface="enp1s0"),)))
+    put(tmp_path, f"{tidy.DEVICES}/2", f"[device]\nconnection-uuid={uuid}\n")
     tidy.tidy(machine, real)
     assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection", STRANGERS]
     assert has_note(tmp_path) and down == []

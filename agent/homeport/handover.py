@@ -77,6 +77,9 @@ def after_a_run(machine: Machine, real: Path, early: Mapping[str, object]) -> No
     if early.get("rung") == "last-known-good" and kept.is_there(machine):
         log.info("nothing to hand over: the real root's own profiles are up")
         return
+    if machine.store.read_manifest().volatile:
+        log.info("nothing to hand over: what is in force is not to be kept, and stays in /run")
+        return
     if not machine.store.read_manifest().complete or machine.store.read_assigned() is None:
         log.info("nothing to hand over: nothing was proven in the initramfs")
         return

@@ -42,7 +42,7 @@ def tidy(machine: Machine, real: Path = REAL_ROOT) -> None:
         log.info("left to the real root: the network of the kernel line")
         return
     staying = staying_uuids(machine, real)
-    gone = remove_profiles(machine, staying)
+    gone = remove_profiles(machine)
     loose = remove_notes(machine, staying)
     for name in loose:
         from homeport.host.linkdown import take_down
@@ -57,7 +57,7 @@ def staying_uuids(machine: Machine, real: Path) -> frozenset[str]:
     The bootstrap profile is one as long as nothing better is kept there: its lease goes on.
     """
     theirs = Store(real).read_manifest()
-    found = set(theirs.uuids)
+    found = set(theirs.uuids | running(machine))
     waiting = prepared.read(machine.root)
     if waiting is not None:
         found |= waiting.uuids
@@ -66,11 +66,19 @@ def staying_uuids(machine: Machine, real: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-def remove_profiles(machine: Machine, staying: frozenset[str]) -> list[str]:
+def running(machine: Machine) -> frozenset[str]:
+    """The profiles of an assignment that is in force and not to be kept: it is in /run, and the real root's too."""
+    manifest = machine.store.read_manifest()
+    return manifest.uuids if manifest.volatile else frozenset()
+
+
+def remove_profiles(machine: Machine) -> list[str]:
     """Those in /run that were made for the initramfs: the generator's, the bootstrap's copy, what nmstate left."""
     folder = machine.root / keyfiles.RUN
     waiting = prepared.read(machine.root)
     ours = {os.path.basename(file.path) for file in waiting.profiles} if waiting else set()
+    if running(machine):
+        ours |= {os.path.basename(file.path) for file in machine.store.read_manifest().keyfiles}
     found = set(kept.note(machine.root).get("found", ()))
     gone = []
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
