@@ -16,7 +16,7 @@ import pytest
 
 from homeport.core.proof import Target
 from homeport.errors import ProofError
-from homeport.host.proof import Evidence, ProofFailed, dns, kernel, probe_addresses, prove, prove_addresses
+from homeport.host.proof import Evidence, ProofFailed, dns, kernel, neighbours, probe_addresses, prove, prove_addresses
 from homeport.host.proof.wanted import Gateway, Static, read_wanted
 from homeport.host.proof.ways import find_way
 from namespaces import NetworkNamespace, wait_until
@@ -289,6 +289,25 @@ def test_the_machines_own_other_nic_is_not_another_host(lab: Lab) -> None:
     cable(lab.here, lab.there, "nic1", "gw1")
     lab.there.ip("link", "set", "gw1", "master", "lan")
     assert lab.prove(Target("none"), seconds=2)[0].ok
+
+
+def test_a_link_that_takes_no_frames_yet_is_waited_for(lab: Lab) -> None:
+    """As a bond of LACP does while it chooses a port: what was not sent is no answer."""
+    lab.there.ip("address", "add", f"{STRANGER}/24", "dev", "gw0")
+    link = next(link for link in lab.here.call(kernel.read_network).links if link.name == "nic0")
+    lab.here.ip("link", "set", "nic0", "down")
+    threading.Timer(0.4, lab.here.ip, ("link", "set", "nic0", "up")).start()
+    found = lab.here.call(lambda: neighbours.find_conflicts(link, [STRANGER], []))
+    assert found == {STRANGER: mac_of(lab.there, "gw0")}
+
+
+def test_a_link_that_never_takes_any(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No bug and no conflict: whoever is to be reached isn't, and that proof says so."""
+    monkeypatch.setattr(neighbours, "_SENDABLE", 0.2)
+    link = next(link for link in lab.here.call(kernel.read_network).links if link.name == "nic0")
+    lab.here.ip("link", "set", "nic0", "down")
+    assert lab.here.call(lambda: neighbours.find_conflicts(link, [STRANGER], [])) == {}
+    assert lab.here.call(lambda: neighbours.ask(link, MINE, GATEWAY, time.monotonic() + 0.3)) is None
 
 
 def test_duplicate_address_detection_of_the_kernel(lab6: Lab) -> None:

@@ -6,6 +6,7 @@ The frames are ours, so a cached neighbour entry of the former configuration pro
 
 from __future__ import annotations
 
+import errno
 import socket
 import struct
 import time
@@ -23,6 +24,9 @@ _PAUSES = (0.1, 0.2, 0.4, 0.8, 1.0)  # between requests; the last one for ever
 # NetworkManager's own dad-timeout is 200 ms in all (RFC 5227 would wait for seconds)
 _PROBE_PAUSE, _PROBES = 0.07, 3
 _NUD_POLL = 0.05
+# What a link says that is up and has nothing yet to send with.
+_NOT_NOW = (errno.ENOBUFS, errno.ENETDOWN)
+_SENDABLE = 5.0  # seconds for that to pass
 
 
 def ask(link: Link, source: str, ip: str, deadline: float) -> str | None:
@@ -47,20 +51,41 @@ def find_conflicts(link: Link, addresses: Collection[str], own: Collection[str])
     found: dict[str, str] = {}
     wanted = {socket.inet_aton(ip): ip for ip in addresses}
     with _arp_socket(link) as file:
+        _wait_until_sendable(file, _request(link, b"\0\0\0\0", next(iter(wanted), b"\0\0\0\0")))
         for _ in range(_PROBES):
             for packed in wanted:
-                file.send(_request(link, b"\0\0\0\0", packed))
+                _send(file, _request(link, b"\0\0\0\0", packed))
             for sender, mac, _ in _replies(file, time.monotonic() + _PROBE_PAUSE):
                 if sender in wanted and mac not in own:
                     found[wanted[sender]] = mac
     return found
 
 
+def _wait_until_sendable(file: socket.socket, frame: bytes) -> None:
+    """Until the link takes a frame: a bond that has just come up drops them while it has not chosen a port (802.3ad: a
+    second or two). Where it never does, what has to be reached is not reached either, and that proof fails.
+    """
+    end = time.monotonic() + _SENDABLE
+    while not _send(file, frame) and time.monotonic() < end:
+        time.sleep(_PAUSES[0])
+
+
+def _send(file: socket.socket, data: bytes, to: tuple[str, int, int, int] | None = None) -> bool:
+    """Whether the link took it. What it does not take now is a question that nobody heard, and is asked again."""
+    try:
+        file.sendto(data, to) if to else file.send(data)
+    except OSError as error:
+        if error.errno not in _NOT_NOW:
+            raise
+        return False
+    return True
+
+
 def _arp(link: Link, source: str, ip: str, deadline: float) -> str | None:
     sender, target = socket.inet_aton(source or "0.0.0.0"), socket.inet_aton(ip)
     with _arp_socket(link) as file:
         for until in _rounds(deadline):
-            file.send(_request(link, sender, target))
+            _send(file, _request(link, sender, target))
             for replier, mac, operation in _replies(file, until):
                 if replier == target and mac != link.mac and operation == 2:
                     return mac
@@ -98,7 +123,7 @@ def _solicit(link: Link, source: str, ip: str, deadline: float) -> str | None:
         file.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)  # RFC 4861, 7.1.1
         file.setsockopt(socket.IPPROTO_ICMPV6, _ICMP6_FILTER, _only(_ADVERTISEMENT))
         for until in _rounds(deadline):
-            file.sendto(message, (group, 0, 0, link.index))
+            _send(file, message, (group, 0, 0, link.index))
             for answer in _packets(file, until):
                 if len(answer) >= 24 and answer[0] == _ADVERTISEMENT and answer[8:24] == target:
                     return _target_address(answer[24:]) or "its address"
@@ -151,3 +176,6 @@ def _packets(file: socket.socket, until: float) -> Iterator[bytes]:
             yield file.recv(2048)
         except TimeoutError:
             return
+        except OSError as error:
+            if error.errno not in _NOT_NOW:  # told once, of what was sent before
+                raise
