@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -344,3 +346,23 @@ def test_a_service_that_says_nonsense_and_one_that_is_away(
         again = machine.boot()
         assert (again.status["rung"], again.status["exit"]) == ("assigned", 0)
         assert both(again, "ens3") == both_families
+
+
+def test_vmware_by_its_tools(world: World, lan: MakeLan, make_machine: MakeMachine) -> None:
+    """What the hypervisor says through open-vm-tools' program, packed, as people put it there."""
+    subnet = lan("vmware", "192.0.2.1/24")
+    machine = make_machine("vmware", nics=(Nic("ens192", FIRST, subnet),),
+                           firmware=firmware_of("vmware", manufacturer="VMware, Inc."))
+    metadata = "instance-id: i-1\nnetwork:\n" + "".join(f"  {line}\n" for line in NETWORK_CONFIG.splitlines())
+    packed = base64.b64encode(gzip.compress(metadata.encode())).decode()
+    machine.write("/usr/bin/vmware-rpctool", f"""#!/bin/sh
+case "$1" in
+    "info-get guestinfo.metadata") echo {packed} ;;
+    "info-get guestinfo.metadata.encoding") echo gzip+base64 ;;
+    *) echo "No value found"; exit 1 ;;
+esac
+""", 0o755)
+    boot = machine.boot()
+    assigned(boot, "vmware")
+    assert boot.addresses("ens192") == ["192.0.2.30/24"] and boot.resolv == ["192.0.2.53"]
+    reaches(machine, "192.0.2.1")
