@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
 from types import TracebackType
+from typing import Self
 
 from tests.sources.platforms.conftest import MANNERS, Service, handler_for
 
@@ -105,7 +106,7 @@ class Cloud:
             self._server.server_close()
             self._server = None
 
-    def __enter__(self) -> Cloud:
+    def __enter__(self) -> Self:
         self.start()
         return self
 

@@ -225,6 +225,14 @@ def test_profiles_of_an_administrator(world: World, cloud: Cloud, make_machine: 
     assert theirs <= rules(machine) and after.routes("192.0.3.0/24")
     assert set(on_disk(machine)) == {"ens3.nmconnection", "ens4.nmconnection"}
 
+    # Kept on disk, ours takes the place of the first, and the second is left alone all the same.
+    machine.power_off()
+    kept = machine.boot(AWS, "homeport.platform-persist=yes")
+    assert kept.status["exit"] == 0, kept.status
+    assert set(kept.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24"}
+    assert set(kept.addresses("ens4")) == {"192.0.2.4/24", "10.0.2.10/24"}
+    assert rules(machine) == policy("0 10.0.1.10", "0 10.0.1.11") | KERNELS | {"500: from 192.0.2.4 lookup 500"}
+
 
 def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, scenario: Scenario) -> None:
     """Another host has an address of one, then metadata of it can't be had: the other card doesn't feel it."""

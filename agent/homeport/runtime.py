@@ -34,11 +34,23 @@ def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     from homeport import steps
     resolved = resolve(steps.stated(plan.assignment).config, machine.facts.nics)
     if not goes_beside(reply, resolved.config):
-        return plan
+        return without_skipped(machine, plan, resolved) if reply.reconciles else plan
     with machine.report.step("beside") as notes:
         plan = make_plan(machine, plan.assignment, reply, resolved, notes)
         machine.report.plan = plan.lines()
         return plan
+
+
+def without_skipped(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:
+    """The plan without the cards whose profile says that they are to be left alone."""
+    from homeport import steps
+    from homeport.host import reapply
+    cards = reapply.read_cards(machine.manager, former.names(resolved.config))
+    skipped = {name for name, card in cards.items() if card.skip}
+    if not skipped:
+        return plan
+    log.info("%s: left as it is, its profile says so", ", ".join(sorted(skipped)))
+    return steps.make_plan(machine, replace(plan.assignment, config=beside.without(resolved.config, skipped)))
 
 
 def goes_beside(reply: Reply, config: State) -> bool:

@@ -16,6 +16,7 @@ from homeport.core.beside import (
     part,
     reduced,
     with_shared_rules,
+    without,
 )
 from homeport.core.strangers import Added
 
@@ -49,7 +50,7 @@ def entry(name: str, *addresses: str, **more: Any) -> dict[str, Any]:
             "ipv6": {"enabled": True, "dhcp": False, "autoconf": False}, **more}
 
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "interfaces": [entry("ens3", "10.0.1.10", "10.0.1.11", mtu=1460), entry("ens4", "10.0.2.10")],
     "routes": {"config": [way_out("ens3", "10.0.1.1", 30400), way_out("ens4", "10.0.2.1", 30401)]},
     "route-rules": {"config": [FOR_ALL, rule("10.0.1.10/32", 30400), rule("10.0.2.10/32", 30401)]}}
@@ -79,6 +80,14 @@ def test_a_card_that_is_left_alone_doesnt_stop_the_other(card: Card | None, why:
     assert len(notes) == 1 and notes[0].startswith("ens3 is left as it is") and why in notes[0]
     assert [each["name"] for each in state["interfaces"]] == ["ens4"]
     assert state["route-rules"]["config"] == [FOR_ALL, rule("10.0.2.10/32", 30401)]
+
+
+def test_whole_profiles_without_one_card() -> None:
+    left = without(DOCUMENT, {"ens3"})
+    assert left["interfaces"] == [DOCUMENT["interfaces"][1]]  # as it was, with all that a profile of its own needs
+    assert left["routes"]["config"] == [way_out("ens4", "10.0.2.1", 30401)]
+    assert left["route-rules"]["config"] == [FOR_ALL, rule("10.0.2.10/32", 30401)]
+    assert without(DOCUMENT, {"ens3", "ens4"})["route-rules"]["config"] == []
 
 
 def test_skip_that_says_no_is_none() -> None:

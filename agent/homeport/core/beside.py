@@ -84,6 +84,17 @@ def reduced(config: State, cards: Mapping[str, Card]) -> tuple[dict[str, Any], l
             notes.append(f"{name} is left as it is: {reason}")
             continue
         interfaces.append(_entry(entry, cards[name]))
+    return _of(interfaces, config), notes
+
+
+def without(config: State, names: Collection[str]) -> dict[str, Any]:
+    """A state of whole profiles without these cards, what leads through them and its rules."""
+    return {**config, "routes": {"config": []}, "route-rules": {"config": []},
+            **_of([entry for entry in config["interfaces"] if entry["name"] not in names], config)}
+
+
+def _of(interfaces: Sequence[State], config: State) -> dict[str, Any]:
+    """These interfaces with the routes through their families, and the rules that lead to the tables of those."""
     families = {(entry["name"], family) for entry in interfaces for family, _, _ in FAMILIES if family in entry}
     routes = [route for route in _config(config, "routes")
               if (route.get("next-hop-interface"), _family(route, "destination")) in families]
@@ -91,9 +102,9 @@ def reduced(config: State, cards: Mapping[str, Card]) -> tuple[dict[str, Any], l
     with_rules = {family for family, table in tables if table not in (None, MAIN_TABLE)}
     rules = [rule for rule in _config(config, "route-rules") if _family(rule, "ip-from") in with_rules and (
         is_for_all(rule) or (_family(rule, "ip-from"), read_number(rule.get("route-table"))) in tables)]
-    state: dict[str, Any] = {"interfaces": interfaces}
+    state: dict[str, Any] = {"interfaces": list(interfaces)}
     state |= {"routes": {"config": routes}} if routes else {}
-    return state | ({"route-rules": {"config": rules}} if rules else {}), notes
+    return state | ({"route-rules": {"config": rules}} if rules else {})
 
 
 def _why_not(card: Card | None) -> str:
@@ -154,15 +165,7 @@ def without_rules_for_all(state: State, families: Collection[object]) -> dict[st
 
 def part(state: State, name: str) -> dict[str, Any]:
     """The part of a reduced state that is in the profile of one card."""
-    routes = [route for route in _config(state, "routes") if route.get("next-hop-interface") == name]
-    tables = {(_family(route, "destination"), read_number(route.get("table-id"))) for route in routes}
-    families = {family for family, table in tables if table not in (None, MAIN_TABLE)}
-    rules = [rule for rule in _config(state, "route-rules") if (
-        is_for_all(rule) and _family(rule, "ip-from") in families)
-        or (_family(rule, "ip-from"), read_number(rule.get("route-table"))) in tables]
-    found: dict[str, Any] = {"interfaces": [entry for entry in state.get("interfaces", ()) if entry["name"] == name]}
-    found |= {"routes": {"config": routes}} if routes else {}
-    return found | ({"route-rules": {"config": rules}} if rules else {})
+    return _of([entry for entry in state.get("interfaces", ()) if entry["name"] == name], state)
 
 
 def merged(card: Card, state: State, strangers: Added) -> Settings:
