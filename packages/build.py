@@ -149,8 +149,7 @@ def make_debs(packages: list[Package], release: Release, output: Path) -> None:
         size = sum(path.lstat().st_size for path in package.tree.rglob("*") if not path.is_dir())
         write_documentation(package, release)
         write_control(package, release, -(-size // 1024))
-        set_dates(package.tree, release.when)
-        # xz in several threads cuts the data otherwise than in one.
+        # No date is later than SOURCE_DATE_EPOCH. xz in several threads cuts the data otherwise than in one.
         run([program("dpkg-deb", "dpkg"), "--root-owner-group", "-Zxz", "--threads-max=1", "--build",
              str(package.tree), str(output / f"{package.name}_{release.version}_all.deb")])
 
@@ -201,8 +200,6 @@ def make_rpms(packages: list[Package], release: Release, output: Path) -> None:
     folder = output / "rpmbuild"
     folder.mkdir()
     (folder / "homeport.spec").write_text(spec(packages, release))
-    for package in packages:
-        set_dates(package.tree, release.when)
     macros = {
         "_topdir": str(folder), "_rpmdir": str(output),
         "_build_name_fmt": "%%{NAME}-%%{VERSION}-%%{RELEASE}.noarch.rpm",
@@ -275,11 +272,6 @@ def filled_in(script: str, units: list[str], escape: Callable[[str], str] = str)
     # What is said to the linter is about the template.
     script = re.sub(r"^ *# shellcheck .*\n", "", script, flags=re.MULTILINE)
     return script.replace("@UNITS@", " ".join(units))
-
-
-def set_dates(tree: Path, when: int) -> None:
-    for path in (tree, *tree.rglob("*")):
-        os.utime(path, (when, when), follow_symlinks=False)
 
 
 def program(name: str, package: str) -> str:

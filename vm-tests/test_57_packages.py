@@ -213,7 +213,7 @@ def test_server(world: World, plain: Machine) -> None:
 
 @pytest.mark.skipif("VM_trixie" not in prepared(), reason="no Debian with dracut (run: tools/setup vm-trixie)")
 def test_dracut_is_asked_only_where_the_machine_says_so(debs: Debs, tmp_path: Path) -> None:
-    """An initramfs is made anew by the trigger update-initramfs, which dracut waits for."""
+    """An initramfs is made anew by the trigger update-initramfs, which dracut waits for. And there is no nmstatectl."""
     overlay = Overlay([prepared_path("VM_trixie")], *(tmp_path / name for name in ("upper", "work", "root")))
     try:
         root = overlay.path
@@ -225,7 +225,7 @@ def test_dracut_is_asked_only_where_the_machine_says_so(debs: Debs, tmp_path: Pa
         for asked, status in ((False, "installed"), (True, "triggers-pending")):
             if asked:
                 shutil.copy(root / "usr/lib/dracut/dracut.conf.d/homeport/homeport.conf", root / "etc/dracut.conf.d")
-            in_chroot(root, install)
+            assert "there is no nmstatectl" in in_chroot(root, install)
             assert in_chroot(root, state) == status
     finally:
         overlay.unmount()
@@ -263,8 +263,9 @@ def dpkg_offline(machine: Machine, version: str) -> None:
 
 def in_chroot(root: Path, command: list[str]) -> str:
     """What it prints."""
-    return subprocess.run(["chroot", root, *command], check=True, text=True, stdout=subprocess.PIPE,
-                          env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}).stdout  # fmt: skip
+    environment = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C"}
+    return subprocess.run(["chroot", root, *command], check=True, text=True, env=environment,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT).stdout  # fmt: skip
 
 
 def has_bytecode(machine: Machine) -> bool:
