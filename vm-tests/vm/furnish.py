@@ -28,7 +28,11 @@ _MASKED = (
     "modprobe@configfs.service", "modprobe@dm_mod.service", "modprobe@loop.service",
     "dev-hugepages.mount", "dev-mqueue.mount", "run-lock.mount", "sys-kernel-debug.mount",
     "sys-kernel-tracing.mount", "sys-kernel-config.mount", "sys-fs-fuse-connections.mount",
-    "proc-sys-fs-binfmt_misc.automount", "NetworkManager-dispatcher.service",
+    "proc-sys-fs-binfmt_misc.automount", "NetworkManager-dispatcher.service", "dracut-shutdown.service",
+    "open-iscsi.service", "iscsid.service", "iscsid.socket", "tgt.service",
+)  # fmt: skip
+_GENERATORS = (
+    "debug", "getty", "gpt-auto", "hibernate-resume", "rc-local", "run", "ssh", "system-update", "sysv", "tpm2",
 )  # fmt: skip
 
 
@@ -56,7 +60,10 @@ def root(folder: Path, name: str) -> None:
         subprocess.run(["cp", "-a", "--no-preserve=ownership", f"{GUEST / layer}/.", folder], check=True)
     for unit in _MASKED:
         _mask(folder / "etc/systemd/system" / unit)
-    _mask(folder / "etc/systemd/system-generators/systemd-getty-generator")
+    for name in _GENERATORS:
+        _mask(folder / f"etc/systemd/system-generators/systemd-{name}-generator")
+    # Names for hardware that is not here.
+    (folder / "usr/lib/udev/hwdb.bin").unlink(missing_ok=True)
     (folder / "var/log/journal").mkdir(exist_ok=True)
     (folder / "etc/machine-id").write_text(hashlib.sha256(name.encode()).hexdigest()[:32] + "\n")
     (folder / "etc/hostname").write_text(name + "\n")
