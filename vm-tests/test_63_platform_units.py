@@ -5,6 +5,8 @@ is switched off.
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from typing import Any
@@ -16,6 +18,7 @@ from container import Machine, Nic
 from firmware import firmware_of
 from namespaces import wait_until
 from provider import Provider
+from trees import REPOSITORY
 from world import Lan, World
 
 MAC = "00:00:5e:00:53:01"
@@ -109,22 +112,41 @@ def test_azure(world: World, lan: Lan, make_machine: MakeMachine, allow: Callabl
         assert "stays db-7: somebody has set it" in machine.story()
 
 
-def test_scaleway_by_ipv6(world: World, lan: Lan, make_machine: MakeMachine) -> None:
-    """Its IPv4 service is out of order when the boot is complete; the other address is as good."""
+def ignite(machine: Machine, platform: str) -> None:
+    """What Ignition makes of the platform's fragment on a first boot."""
+    folder = machine.folder / "base.platform.d"
+    subprocess.run([sys.executable, REPOSITORY / "tools/ignition-fragments.py", folder], check=True)
+    fragment = json.loads((folder / platform / "50-homeport.ign").read_text())
+    for unit in fragment["systemd"]["units"]:
+        if unit.get("mask"):
+            machine.on_disk(f"/etc/systemd/system/{unit['name']}").symlink_to("/dev/null")
+        for dropin in unit.get("dropins", ()):
+            machine.write(f"/etc/systemd/system/{unit['name']}.d/{dropin['name']}", dropin["contents"])
+    enabled = [unit["name"].removesuffix(".service") for unit in fragment["systemd"]["units"] if unit.get("enabled")]
+    enable(machine, *(unit for unit in enabled if unit in UNITS))
+
+
+def test_scaleway_with_ignition(world: World, lan: Lan, make_machine: MakeMachine) -> None:
+    """Host name and check-in, as the platform's fragment has them; by IPv6 while the IPv4 service is out of order."""
     document = {"hostname": "scw-1", "id": "i-1", "public_ips": [
         {"address": "10.1.0.4", "netmask": "24", "family": "inet", "provisioning_mode": "dhcp"},
         {"address": "2001:db8:7::4", "netmask": "64", "gateway": "fe80::1", "family": "inet6",
          "provisioning_mode": "manual"}]}
-    machine = make_machine("scaleway", nics=(Nic("ens2", MAC, lan),),
-                           firmware=firmware_of("scw", manufacturer="Scaleway"))
-    with (Provider(world, "scaleway", {"conf": json.dumps(document)}) as first,
+    machine = make_machine("scaleway", nics=(Nic("ens2", MAC, lan),))
+    ignite(machine, "scaleway")
+    unnamed(machine)
+    with (Provider(world, "scaleway", {"conf": json.dumps(document)}, hears=told.scaleway) as first,
           Provider(world, "scaleway", {}, address="fd00:42::42", hears=told.scaleway) as twin):
-        boot = machine.boot()
+        boot = machine.boot("ignition.platform.id=scaleway")
         assert boot.status["source"].startswith("platform scaleway")
-        assert machine.run(["systemctl", "is-enabled", "homeport-check-in"], check=False).stdout == "disabled\n"
+        assert machine.run(["uname", "-n"]).stdout == "scw-1\n"
+        assert state(machine, "homeport-check-in.service") == "active" and len(first.told.good) == 1
         first.stop()
-        machine.run(["systemctl", "start", "homeport-check-in"])
-        assert len(twin.told.good) == 1 and "knows that this machine has booted" in machine.story()
+        machine.run(["systemctl", "restart", "homeport-check-in"])
+        assert len(twin.told.good) == 1
+    command = machine.run(["systemctl", "show", "-P", "ExecStart", "homeport-check-in"]).stdout
+    assert "$HOMEPORT_OPTIONS" in command  # filled in from the drop-in, which named the platform
+    assert "--platform scaleway" in machine.run(["systemctl", "show", "-P", "Environment", "homeport-check-in"]).stdout
 
 
 def test_report_says_when_the_boot_is_complete(world: World, lan: Lan, make_machine: MakeMachine) -> None:
