@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,7 +14,7 @@ import pytest
 from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
 
-from homeport import kept, prepare, prepared
+from homeport import kept, prepare, prepared, start
 from homeport.core.keyfile import parse
 from homeport.host import keyfiles
 from homeport.host.store import HANDOVER, INITRD
@@ -38,13 +40,13 @@ def real(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     @contextmanager
     def real_root(_: Machine) -> Iterator[Path | None]:
         yield folder
-    monkeypatch.setattr(prepare, "real_root", real_root)
+    monkeypatch.setattr(start, "real_root", real_root)
     return folder
 
 
-def start(root: Path) -> bool:
+def starts(root: Path) -> bool:
     """Whether NetworkManager is told to start."""
-    return (root / prepare.NEEDNET).exists()
+    return (root / start.NEEDNET).exists()
 
 
 @pytest.mark.parametrize("cmdline", [
@@ -57,14 +59,14 @@ def test_nothing_of_ours(tmp_path: Path, cmdline: str) -> None:
     prepare.prepare(make(tmp_path, f"{cmdline} homeport.config=/etc/homeport/assignment.yaml"))
     assert (tmp_path / GENERATED_PATH).read_text() == GENERATED
     assert in_run(tmp_path) == ["default_connection.nmconnection"]
-    assert not start(tmp_path)
+    assert not starts(tmp_path)
     assert not (tmp_path / "run/homeport").exists()
 
 
 def test_nothing_needs_the_network(tmp_path: Path) -> None:
     """What is at hand is for the handover, when the real root is there; nothing is waited for."""
     prepare.prepare(make(tmp_path, "root=UUID=12"))
-    assert not start(tmp_path) and in_run(tmp_path) == []
+    assert not starts(tmp_path) and in_run(tmp_path) == []
     assert (tmp_path / HANDOVER).exists() and not (tmp_path / INITRD).exists()
 
 
@@ -73,8 +75,8 @@ def test_dhcp_takes_the_place_of_the_generated_default(tmp_path: Path) -> None:
     put(tmp_path, f"{keyfiles.RUN}/somebody.nmconnection", "[connection]\nid=x\n")
     prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x"))
     assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection", "somebody.nmconnection"]
-    assert start(tmp_path)
-    note = kept.note(tmp_path)
+    assert starts(tmp_path)
+    note = prepare.note(tmp_path)
     assert (note["kept"], note["found"]) == (False, ["somebody.nmconnection"])
     mode = (tmp_path / keyfiles.RUN / "homeport-bootstrap.nmconnection").stat().st_mode
     assert stat.S_IMODE(mode) == 0o600
@@ -93,7 +95,7 @@ def test_without_a_bootstrap_profile_the_generated_one_stays(tmp_path: Path) -> 
     (tmp_path / "usr/lib/homeport/homeport-bootstrap.nmconnection").unlink()
     prepare.prepare(machine)
     assert in_run(tmp_path) == ["default_connection.nmconnection"]
-    assert start(tmp_path)
+    assert starts(tmp_path)
 
 
 def test_a_document_at_hand(tmp_path: Path, real: Path) -> None:
@@ -107,7 +109,7 @@ def test_a_document_at_hand(tmp_path: Path, real: Path) -> None:
     assert profile.raw("ipv4", "address1") == "192.0.2.5/24"
     assert profile.raw("ethernet", "mac-address") == "52:54:00:00:00:01"
     assert [file.uuid for file in found.profiles] == [profile.raw("connection", "uuid")]
-    assert start(tmp_path)
+    assert starts(tmp_path)
 
 
 def test_another_document_than_the_kept_one(tmp_path: Path, real: Path) -> None:
@@ -137,7 +139,7 @@ def test_the_real_roots_own_profiles(tmp_path: Path, real: Path) -> None:
     put(tmp_path, GENERATED_PATH, GENERATED)
     machine = make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x")
     prepare.prepare(machine)
-    assert in_run(tmp_path) == [] and start(tmp_path)
+    assert in_run(tmp_path) == [] and starts(tmp_path)
     assert kept.is_there(machine)
     assert machine.store.read_manifest() == manifest
     assert keyfiles.intact(tmp_path, manifest)
@@ -209,7 +211,7 @@ def test_a_document_that_cannot_be_used_is_loud(
     assert any(fault in line for line in lines), lines
     assert all(line.startswith("homeport: ") and len(line) <= 100 for line in lines)
     assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
-    assert start(tmp_path)
+    assert starts(tmp_path)
 
 
 def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
@@ -218,7 +220,22 @@ def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
     put(tmp_path, "etc/cmdline.d/90-root.conf", "root=UUID=1\nro")
     machine = make(tmp_path, "root=UUID=2")
     prepare.prepare(machine)
-    assert start(tmp_path)
+    assert starts(tmp_path)
     assert prepare.read_arguments(machine).split() == ["rd.neednet", "root=UUID=1", "ro", "root=UUID=2"]
 
 
+
+
+def test_a_boot_with_nothing_to_do_is_cheap(tmp_path: Path) -> None:
+    """Most are: neither yaml nor what renders and applies is imported to find that out."""
+    code = ("import sys; from homeport.cli import main\n"
+            f"assert main(['prepare', '--root', {str(tmp_path)!r}]) == 0\n"
+            f"assert main(['handover', '--root', {str(tmp_path)!r}]) == 0\n"
+            f"assert main(['handover', '--clean', '--root', {str(tmp_path)!r}]) == 0\n"
+            "print(*sorted(m for m in sys.modules if m in ('yaml', 'requests', 'ssl', 'subprocess', 'jeepney', "
+            "'homeport.steps', 'homeport.fallback', 'homeport.core.schema', 'homeport.tidy')))")
+    make(tmp_path, "root=UUID=12")
+    done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
+                          env={"PYTHONPATH": str(Path(prepare.__file__).parents[1])})
+    assert done.stdout.strip() == ""
+    assert (tmp_path / HANDOVER).exists()

@@ -57,14 +57,15 @@ def prepare(arguments: argparse.Namespace) -> int:
 
 
 def handover(arguments: argparse.Namespace) -> int:
+    from homeport import prepare as before
     with a_machine(arguments) as machine:
         # The root file system may have let us wait for any time.
         machine.started = time.monotonic()
         machine.ends = machine.started + HANDOVER
-        if arguments.clean:
+        if arguments.clean and not before.is_tidy(arguments.root):
             from homeport.tidy import tidy
             tidy(machine)
-        else:
+        if not arguments.clean and before.has_something(machine):
             from homeport.handover import handover
             handover(machine)
         return os.EX_OK
@@ -306,7 +307,7 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
     machine = Machine(root=root, settings=settings, stage=stage, store=Store(root), report=report,
                       settings_fault=fault)
     if stage is Stage.INITRD:
-        from homeport.kept import note
+        from homeport.prepare import note
         # All of it together, from the first unit on: clocks of one boot are one clock.
         machine.started = note(root).get("started", machine.started)
         machine.ends = machine.started + settings.initrd_deadline

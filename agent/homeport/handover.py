@@ -20,7 +20,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from homeport import kept, offline, prepare, prepared, steps
+from homeport import kept, offline, prepared, start, steps
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
@@ -29,11 +29,11 @@ from homeport.host.facts import read_machine_id
 from homeport.host.files import is_dir, make_dir, read_file, remove, resolve, write_atomic
 from homeport.host.store import LIMIT, STAMP, Store
 from homeport.machine import Machine
+from homeport.prepare import REAL_ROOT, note, tell
 from homeport.sources import Reply, needs_network, seeds
 
 log = logging.getLogger(__name__)
 
-REAL_ROOT = Path("/sysroot")
 # The one unit whose mask switches all of homeport off.
 UNIT = "etc/systemd/system/homeport.service"
 # Where a file system of its own would hide what is written now.
@@ -56,7 +56,7 @@ def handover(machine: Machine, real: Path = REAL_ROOT) -> None:
         return
     steps.read_facts(machine)
     early = machine.store.read_initrd_status()
-    if kept.note(machine.root):
+    if note(machine.root):
         after_a_run(machine, real, early or {})
     elif machine.facts.mode in (Mode.ACTIVE, Mode.PASSIVE):
         before_any_run(machine, real)
@@ -139,11 +139,11 @@ def before_any_run(machine: Machine, real: Path) -> None:
     """Nothing needed a network here; a document at hand spares the real root its DHCP."""
     store = Store(real)
     try:
-        reply = prepare.read_at_hand(machine)
+        reply = start.read_at_hand(machine)
     except NoAssignment as nothing:
         log.debug("%s", nothing)
     except HomeportError as error:
-        prepare.tell(prepared.ASSIGNED, error)
+        tell(prepared.ASSIGNED, error)
     else:
         if store.read_assigned() == reply.data and not kept.why_not(real):
             log.info("the real root has it already: %s", reply.label)
@@ -154,7 +154,7 @@ def before_any_run(machine: Machine, real: Path) -> None:
     try:
         seed = a_seed(machine, real)
     except HomeportError as error:
-        prepare.tell(prepared.SEED, error)
+        tell(prepared.SEED, error)
     else:
         if seed is not None:
             render(machine, prepared.SEED, seed, real)
@@ -174,11 +174,11 @@ def render(machine: Machine, rung: str, reply: Reply, real: Path) -> bool:
     try:
         if machine.identity is None:
             steps.identify(machine)
-        made = offline.make(machine, steps.understand(machine, reply), prepare.known_uuids(real))
+        made = offline.make(machine, steps.understand(machine, reply), start.known_uuids(real))
         if made:
             prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
     except (HomeportError, OSError) as error:
-        prepare.tell(rung, error)
+        tell(rung, error)
         return False
     if made:
         log.info("made ready for the real root, without any network: %s: %s", reply.label, ", ".join(made))

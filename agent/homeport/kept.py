@@ -7,18 +7,17 @@ asks for news, as it does at every boot.
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from pathlib import Path
-from typing import Any
 
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import ApplyError, HomeportError
 from homeport.host import keyfiles, profiles
 from homeport.host.files import read_file, write_atomic
-from homeport.host.store import INITRD, LIMIT, REGISTRATION_CA, SOFTWARE_EK, Store
+from homeport.host.store import LIMIT, REGISTRATION_CA, SOFTWARE_EK, Store
 from homeport.machine import Machine
+from homeport.prepare import note
 
 log = logging.getLogger(__name__)
 
@@ -57,15 +56,6 @@ def restore_beside(real: Path, root: Path) -> None:
         if (data := read_file(real, path, LIMIT)) is not None:
             Store(root).prepare()
             write_atomic(root, path, data)
-
-
-def note(root: Path) -> dict[str, Any]:
-    """What `homeport prepare` has left for the run after it; empty outside of the initramfs."""
-    try:
-        value = json.loads(read_file(root, INITRD, LIMIT) or b"{}")
-    except (OSError, ValueError):
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def is_there(machine: Machine) -> bool:

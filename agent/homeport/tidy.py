@@ -12,19 +12,17 @@ import logging
 import os
 from pathlib import Path
 
-from homeport import kept, prepared
+from homeport import prepared
 from homeport.core.cmdline import parse
 from homeport.core.initrd import users_own
-from homeport.handover import REAL_ROOT
 from homeport.host import keyfiles, profiles, rootfs
 from homeport.host.files import read_file, remove
 from homeport.host.store import LIMIT, Store
 from homeport.machine import Machine
-from homeport.prepare import is_generated, read_arguments
+from homeport.prepare import DEVICES, REAL_ROOT, is_generated, note, read_arguments
 
 log = logging.getLogger(__name__)
 
-DEVICES = "run/NetworkManager/devices"
 BOOTSTRAP_OF_ROOT = f"usr/lib/NetworkManager/system-connections/{profiles.BOOTSTRAP}.nmconnection"
 
 
@@ -79,7 +77,7 @@ def remove_profiles(machine: Machine) -> list[str]:
     ours = {os.path.basename(file.path) for file in waiting.profiles} if waiting else set()
     if running(machine):
         ours |= {os.path.basename(file.path) for file in machine.store.read_manifest().keyfiles}
-    found = set(kept.note(machine.root).get("found", ()))
+    found = set(note(machine.root).get("found", ()))
     gone = []
     for name in sorted(os.listdir(folder)) if folder.is_dir() else ():
         path = f"{keyfiles.RUN}/{name}"
