@@ -228,3 +228,27 @@ def test_nothing_of_the_initramfs_is_left_where_nothing_was_found(
     assert in_run(machine) == []
     mine = [line for line in world.dhcp.log.splitlines() if mac_of(machine.name, NIC) in line]
     assert len([line for line in mine if "DHCPDISCOVER" in line]) == 1, mine
+
+
+@pytest.mark.usefixtures("falling")
+def test_a_server_that_comes_later(world: World, server: ConfigServer, machine: Machine) -> None:
+    """The boot stands on the seed; the refresh asks over it, and the assignment replaces it for good."""
+    before_systemd(machine)
+    url = server.put(SEED, seed_document())
+    server.stop()
+    arguments = (f"homeport.config={url}", f"homeport.seed={packed(seed_document('192.168.122.77'))}",
+                 "homeport.deadline=2s")
+    boot = machine.boot(*arguments)
+    assert boot.addresses(NIC) == [FIRST]
+    assert (boot.status["rung"], boot.status["exit"]) == ("seed", 69)
+    machine.wait("test $(systemctl show -P ActiveState homeport-refresh.service) != activating")
+    # Asked again in vain, what is in force stays.
+    assert machine.look().addresses(NIC) == [FIRST]
+    server.start()
+    machine.run(["homeport", "refresh"], timeout=60)
+    assert_seed(machine, machine.look())
+    assert in_run(machine) == []
+    assert not machine.exists("/run/homeport/prepared.json")
+    machine.power_off()
+    server.stop()
+    assert_seed(machine, machine.boot(*arguments))

@@ -135,7 +135,8 @@ def climb(machine: Machine, ladder: tuple[Rung, ...]) -> None:
 def step_down(machine: Machine, rung: str, error: HomeportError) -> None:
     """One line on the console, the whole reason in the journal."""
     machine.report.fell(rung, error)
-    if not machine.dry_run and machine.prepared is not None and machine.prepared.rung == rung:
+    before = machine.prepared
+    if before is not None and before.rung == rung and not before.proven and not machine.dry_run:
         prepared.drop(machine)
     journal.console(f"{rung}: {error.message}")
     log.warning("%s: %s, falling back", rung, error)
@@ -178,11 +179,13 @@ def settle(machine: Machine) -> None:
     """Profiles that were prepared in the initramfs are in force and kept by now, or have to go."""
     if machine.prepared is None or machine.dry_run:
         return
-    if machine.report.rung == machine.prepared.rung and machine.on_prepared:
+    if machine.on_prepared and machine.report.rung in steps.PROVEN:
         if machine.report.persisted:
             prepared.hand_on(machine)
         return
-    prepared.drop(machine)
+    # A refresh that got nowhere leaves what was proven as it found it.
+    if not (machine.prepared.proven and machine.report.rung == "left-as-found"):
+        prepared.drop(machine)
 
 
 def forgive(machine: Machine) -> None:

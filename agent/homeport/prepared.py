@@ -94,8 +94,8 @@ def write(root: Path, prepared: Prepared, document: bytes, made: Mapping[str, Ke
 def read(root: Path) -> Prepared | None:
     """What is prepared and not settled yet; None also if the record cannot be understood."""
     try:
-        data = json.loads(read_file(root, PREPARED, LIMIT) or b"null")
-        return data and Prepared(**{**data, "profiles": tuple(OwnedFile(**item) for item in data["profiles"])})
+        data = json.loads(read_file(root, PREPARED, LIMIT) or b"{}")
+        return Prepared(**{**data, "profiles": tuple(OwnedFile(**item) for item in data["profiles"])})
     except (OSError, ValueError, TypeError, KeyError):
         return None
 
