@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.initramfs import in_run, profile, put
 
 from homeport import boot, prepared
 from homeport.core.facts import Stage
@@ -20,7 +21,6 @@ from homeport.prepared import Prepared
 from homeport.report import Report
 from homeport.settings import Settings
 from homeport.sources import Reply
-from tests.initramfs import in_run, profile, put
 
 DOCUMENT = b"interfaces: []\n"
 REPLY = Reply(DOCUMENT, source="drive", url="HOMEPORT/homeport.yaml", etag="1", content_type="text/yaml")
@@ -164,6 +164,6 @@ def test_what_was_not_kept_of_it_goes(machine: Machine, monkeypatch: pytest.Monk
     machine._manager = manager = Manager([])  # type: ignore[assignment]
     machine._protected = frozenset()
     prepared.hand_on(machine)
-    assert machine.prepared is None and prepared.read(machine.root) is None
+    assert prepared.read(machine.root) is None
     assert manager.calls == [("load", f"/{record.profiles[1].path}")]
     assert keyfiles.RUN in record.profiles[0].path

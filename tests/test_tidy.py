@@ -12,6 +12,7 @@ from homeport import prepared, tidy
 from homeport.host import keyfiles, linkdown
 from homeport.host.store import INITRD, Manifest, OwnedFile, Store
 from homeport.machine import Machine
+from homeport.prepare import DEVICES
 
 OURS, STRANGERS = "homeport-bootstrap.nmconnection", "somebody.nmconnection"
 BOOTSTRAP_UUID, GENERATED_UUID = "308909ec-dda8-593d-9459-0ea1837da121", "99999999-0000-4000-8000-000000000000"
@@ -40,13 +41,13 @@ def stopped(root: Path, cmdline: str = "rd.neednet=1", uuid: str = BOOTSTRAP_UUI
     put(root, f"{keyfiles.RUN}/generated.nmconnection", GENERATED)
     put(root, f"{keyfiles.RUN}/{STRANGERS}", "[connection]\nid=x\nuuid=5\n")
     put(root, f"{keyfiles.RUN}/enp1s0.nmconnection", "[connection]\nid=enp1s0\nuuid=7\n")  # nmstate's
-    put(root, f"{tidy.DEVICES}/2", f"[device]\nmanaged=1\nconnection-uuid={uuid}\n")
-    put(root, f"{tidy.DEVICES}/1", "[device]\nmanaged=0\n")
+    put(root, f"{DEVICES}/2", f"[device]\nmanaged=1\nconnection-uuid={uuid}\n")
+    put(root, f"{DEVICES}/1", "[device]\nmanaged=0\n")
     return machine
 
 
 def has_note(root: Path) -> bool:
-    return (root / tidy.DEVICES / "2").exists()
+    return (root / DEVICES / "2").exists()
 
 
 def test_a_new_machine_on_dhcp(tmp_path: Path, real: Path, down: list[str]) -> None:
@@ -55,7 +56,7 @@ def test_a_new_machine_on_dhcp(tmp_path: Path, real: Path, down: list[str]) -> N
     tidy.tidy(stopped(tmp_path), real)
     assert in_run(tmp_path) == [STRANGERS]
     assert has_note(tmp_path) and down == []
-    assert (tmp_path / tidy.DEVICES / "1").exists()
+    assert (tmp_path / DEVICES / "1").exists()
 
 
 @pytest.mark.parametrize("uuid", [BOOTSTRAP_UUID, GENERATED_UUID, "7"])
@@ -77,7 +78,7 @@ def test_what_was_handed_over_stays_up(tmp_path: Path, real: Path, down: list[st
 def test_what_waits_in_run_stays(tmp_path: Path, real: Path, down: list[str]) -> None:
     machine = stopped(tmp_path)
     record = prepared.write(tmp_path, prepared.Prepared("assigned"), DOCUMENT.encode(), {"enp1s0": profile()})
-    put(tmp_path, f"{tidy.DEVICES}/2", f"[device]\nconnection-uuid={record.profiles[0].uuid}\n")
+    put(tmp_path, f"{DEVICES}/2", f"[device]\nconnection-uuid={record.profiles[0].uuid}\n")
     tidy.tidy(machine, real)
     assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection", STRANGERS]
     assert has_note(tmp_path) and down == []
@@ -91,7 +92,7 @@ def test_what_is_not_to_be_kept_runs_on(tmp_path: Path, real: Path, down: list[s
     file = put(tmp_path, f"{keyfiles.RUN}/homeport-enp1s0.nmconnection", made.render())
     machine.store.remember(DOCUMENT.encode(), Manifest(volatile=True, complete=True, keyfiles=(
         OwnedFile(str(file.relative_to(tmp_path)), uuid=uuid, interface="enp1s0"),)))
-    put(tmp_path, f"{tidy.DEVICES}/2", f"[device]\nconnection-uuid={uuid}\n")
+    put(tmp_path, f"{DEVICES}/2", f"[device]\nconnection-uuid={uuid}\n")
     tidy.tidy(machine, real)
     assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection", STRANGERS]
     assert has_note(tmp_path) and down == []
