@@ -18,10 +18,10 @@ WHO = Identity("smbios-uuid", UUID, fields={"uuid": UUID, "serial": "SN/1", "mac
 Plug = Callable[..., None]
 
 
-@pytest.fixture(params=["iso9660", "vfat"])
+@pytest.fixture(params=["iso9660", "vfat", "ext4"])
 def plug(request: pytest.FixtureRequest, tmp_path: Path) -> Plug:
     """plug(files, label="HOMEPORT"): an image where udev would show the drive."""
-    tool = {"iso9660": "genisoimage", "vfat": "mcopy"}[request.param]
+    tool = {"iso9660": "genisoimage", "vfat": "mcopy", "ext4": "mke2fs"}[request.param]
     if not shutil.which(tool):
         pytest.skip(f"no {tool}")
 
@@ -33,6 +33,9 @@ def plug(request: pytest.FixtureRequest, tmp_path: Path) -> Plug:
             (folder / name).write_bytes(data)
         if request.param == "iso9660":
             run("genisoimage", "-quiet", "-R", "-J", "-V", label, "-o", str(image), str(folder))
+            return
+        if request.param == "ext4":
+            run("mke2fs", "-q", "-F", "-t", "ext4", "-L", label, "-d", str(folder), str(image), "4M")
             return
         run("truncate", "--size=2M", str(image))
         run("mkfs.vfat", "-n", label, str(image))
@@ -100,7 +103,7 @@ def test_another_file_system(tmp_path: Path, data: bytes) -> None:
     image = tmp_path / "dev/disk/by-label/HOMEPORT"
     image.parent.mkdir(parents=True)
     image.write_bytes(data)
-    with pytest.raises(SourceError, match="none of iso9660, vfat"):
+    with pytest.raises(SourceError, match="none of iso9660, vfat, ext4"):
         drive.fetch(WHO, root=tmp_path)
 
 

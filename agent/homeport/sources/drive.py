@@ -2,7 +2,7 @@
 
 Knows the names: `<uuid|serial|mac|hostname>.yaml` (also `.yml`, `.json`; a MAC with dashes, as FAT allows no colons)
 is one machine's, `homeport.yaml` everyone's else; `seed.yaml` is a seed (`sources/seeds.py`).  All of them lie at the
-top of the file system, ISO 9660 or FAT, which is read and not mounted (`sources/platforms/drive.py`).
+top of the file system, which is read and not mounted (`sources/platforms/`): FAT, ISO 9660 or ext4.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from homeport.sources.reply import LARGEST, Reply
 
 if TYPE_CHECKING:
     from homeport.core.identity import Identity
+    from homeport.sources.platforms.ext import Ext
     from homeport.sources.platforms.fat import Fat
     from homeport.sources.platforms.iso9660 import Iso9660
 
@@ -100,13 +101,14 @@ def _read(root: Where, label: str, names: list[str]) -> list[tuple[str, bytes]]:
                           "only root may read it" if isinstance(error, PermissionError) else "") from error
 
 
-def _open(device: int, label: str) -> Iso9660 | Fat:
+def _open(device: int, label: str) -> Iso9660 | Fat | Ext:
     from homeport.sources.platforms.drive import FILE_SYSTEMS
+    from homeport.sources.platforms.ext import Ext
     from homeport.sources.platforms.iso9660 import Damaged
-    for kind in FILE_SYSTEMS.values():
+    for kind in (*FILE_SYSTEMS.values(), Ext):
         try:
             return kind(lambda offset, length: os.pread(device, length, offset))
         except Damaged:
             continue
-    raise SourceError(f"Cannot read the drive {label}: it is none of {', '.join(FILE_SYSTEMS)}",
+    raise SourceError(f"Cannot read the drive {label}: it is none of {', '.join(FILE_SYSTEMS)}, ext4",
                       "mkfs.vfat -n HOMEPORT, or genisoimage -V HOMEPORT")
