@@ -52,6 +52,7 @@ class Case:
     files: Mapping[str, str]
     tree: Mapping[str, Any]
     wire_server: Mapping[str, str] = field(default_factory=dict)
+    check_in: str = ""  # what a machine that has booted sends, as "POST /path?query"
     advertised: str = ""  # IPv6 prefix, /64, that a router tells the second card's subnet
 
 
@@ -62,7 +63,8 @@ def read_case(name: str) -> Case:
         found.get("at", LINK_LOCAL),
         found.get("manners", ""), found.get("drive", ""),
         {path: text(content) for path, content in found.get("files", {}).items()},
-        found.get("tree", {}), found.get("wire-server", {}), found.get("advertised", ""))
+        found.get("tree", {}), found.get("wire-server", {}), found.get("check-in", ""),
+        found.get("advertised", ""))
 
 
 def cases() -> list[str]:
@@ -80,6 +82,12 @@ class Request:
     path: str
     query: Mapping[str, list[str]]
     headers: Any
+    body: str = ""
+
+    @property
+    def line(self) -> str:
+        query = "&".join(f"{name}={value[0]}" for name, value in self.query.items())
+        return f"{self.method} {self.path}{'?' * bool(query)}{query}"
 
     def has(self, header: str, value: str) -> bool:
         return str(self.headers.get(header, "")).lower() == value.lower()
@@ -181,20 +189,30 @@ class Served:
     def __init__(self, world: World, case: Case) -> None:
         self.world, self.case = world, case
         self.requests: list[str] = []
+        self.told: list[str] = []
         # Packet's alone has a certificate.
         self.tls = Tls(world.folder / "tls", PACKET) if case.name == "packet" else None
         self._servers: list[ThreadingHTTPServer] = []
 
     def answer(self, request: Request) -> Answer:
         self.requests.append(f"{request.method} {request.path}")
+        if request.line == self.case.check_in:
+            return self.hear(request)
         said = refusal(self.case, request)
         return look_up(self.case, request) if said is None else said
 
+    def hear(self, request: Request) -> Answer:
+        """A check-in: noted, with its type and with no space between words."""
+        kind = str(request.headers.get("Content-Type", "")).partition(";")[0]
+        self.told.append(f"{request.line} {kind} {''.join(request.body.split())}")
+        return 200, ""
+
     def answer_as_wire_server(self, request: Request) -> Answer:
-        query = "&".join(f"{name}={value[0]}" for name, value in request.query.items())
         if not request.headers.get("x-ms-version"):
             return 400, ""
-        return 200, self.case.wire_server[f"{request.path}?{query}"]
+        if request.line == self.case.check_in:
+            return self.hear(request)
+        return 200, self.case.wire_server[request.line.removeprefix("GET ")]
 
     def __enter__(self) -> Served:
         if not self.case.drive:
@@ -228,8 +246,8 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         parts = urlsplit(self.path)
         length = int(self.headers.get("Content-Length") or 0)
-        self.rfile.read(length)
-        status, body = self.answer(Request(self.command, parts.path, parse_qs(parts.query), self.headers))
+        sent = self.rfile.read(length).decode(errors="replace")
+        status, body = self.answer(Request(self.command, parts.path, parse_qs(parts.query), self.headers, sent))
         data = body.encode()
         self.send_response_only(status)
         self.send_header("Content-Length", str(len(data)))

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from container import Machine
-from metadata import Case
+from metadata import Case, Served
 from trees import prepared_path
 from world import DHCP_DNS
 
@@ -62,6 +62,22 @@ class Said:
     refused: dict[str, str] = field(default_factory=dict)
 
 
+def check_in(machine: Machine, served: Served, command: str) -> dict[str, frozenset[str]]:
+    """What the platform is told when this machine has booted, or how that failed."""
+    served.told.clear()
+    done = machine.sh(command, check=False, timeout=120)
+    failed = [] if done.status == 0 else [f"failed: {done.stderr.strip().splitlines()[-1]}"]
+    return {"check-in": frozenset([*served.told, *failed])}
+
+
+def afterburns_check_in(case: Case) -> str:
+    return f"{_environment(case)} {FOLDER}/afterburn --provider {case.afterburn} --check-in"
+
+
+def homeports_check_in(case: Case) -> str:
+    return f"homeport metadata --check-in {_settings(case)}"
+
+
 def afterburn(machine: Machine, case: Case) -> Said:
     """Each output by a run of its own: one that fails does not hide the others."""
     refused = {}
@@ -84,11 +100,10 @@ def _environment(case: Case) -> str:
 
 def homeport(machine: Machine, case: Case) -> Said:
     """The same of homeport: attributes and host name; its profiles are rendered from `document`."""
-    settings = f"--sources platform --platform {case.platform} --ca /etc/peers-ca.pem --deadline 10s"
     refused = {}
     for what in ("attributes", "hostname"):
         done = machine.sh(f"rm -f /tmp/said/{what}; mkdir -p /tmp/said; "
-                          f"homeport metadata {settings} --{what} /tmp/said/{what}", check=False)
+                          f"homeport metadata {_settings(case)} --{what} /tmp/said/{what}", check=False)
         if done.status != 0:
             refused[what] = done.stderr.strip()
     return Said({}, _attributes(machine), _text(machine, "/tmp/said/hostname").strip(), refused)
@@ -96,8 +111,11 @@ def homeport(machine: Machine, case: Case) -> Said:
 
 def document(machine: Machine, case: Case) -> str:
     """The assignment that homeport makes of the platform, as `homeport fetch` shows it."""
-    return machine.sh(f"homeport fetch --sources platform --platform {case.platform} --ca /etc/peers-ca.pem "
-                      "--deadline 10s").stdout
+    return machine.sh(f"homeport fetch {_settings(case)}").stdout
+
+
+def _settings(case: Case) -> str:
+    return f"--sources platform --platform {case.platform} --ca /etc/peers-ca.pem --deadline 10s"
 
 
 def plug_in(machine: Machine, case: Case) -> None:

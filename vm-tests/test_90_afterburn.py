@@ -21,6 +21,7 @@ from world import World
 pytestmark = [pytest.mark.peers, pytest.mark.skipif(
     not prepared().get("PEER_afterburn"), reason="Afterburn is not there (run: tools/setup peer-afterburn)")]
 
+PHONE_HOME = "metadata.example.test"
 NICS = {"00:00:5e:00:53:01": "ens3", "00:00:5e:00:53:02": "ens4", "00:00:5e:00:53:03": "ens5"}
 
 # By the names of their rows in docs/peers.md; tight, so that what is new is seen.
@@ -52,6 +53,7 @@ REASONS = [
     Reason("slaac", r"proxmoxve: ens4 ipv6 method: there disabled, here auto$"),
     Reason("several name server entries", r"proxmoxve-two-nameservers: (Afterburn refuses|ens3|"
                                           r" AFTERBURN_PROXMOXVE_\w+: there nothing)"),
+    Reason("check-in", r"packet:  check-in: only (there POST /phone-home application/json|here POST /phone-home ) ?$"),
     Reason("ports", r"packet: ens[34] ipv[46] method: there disabled, here nothing$"),
     Reason("other cards", r"packet: (ens5|pci-\*) \S+( method)?: there \S+, here nothing$"),
 ]
@@ -66,7 +68,7 @@ def machine(_the_world: World, _installed: None, tmp_path: Path) -> Iterator[Mac
     world.dhcp.start(lease=3600, extra=["--dhcp-option-force=245,168.63.129.16"])
     with Machine(world, "beside-afterburn", nics=[Nic(name, mac) for mac, name in NICS.items()]) as machine:
         peers.install_afterburn(machine)
-        machine.write("/etc/hosts", f"127.0.0.1 localhost\n169.254.169.254 {PACKET}\n")
+        machine.write("/etc/hosts", f"127.0.0.1 localhost\n169.254.169.254 {PACKET} {PHONE_HOME}\n")
         machine.boot("homeport.platform=off")
         yield machine
     world.calm_down()
@@ -84,6 +86,10 @@ def test_afterburn(machine: Machine) -> None:
                 machine.write("/etc/peers-ca.pem", served.tls.ca.read_text())
             there, here = peers.afterburn(machine, case), peers.homeport(machine, case)
             document = peers.document(machine, case)
+            if case.check_in:
+                reasons.take(compare(
+                    name, {"": peers.check_in(machine, served, peers.afterburns_check_in(case))},
+                    {"": peers.check_in(machine, served, peers.homeports_check_in(case))}))
         reasons.take(f"{name}: {who} refuses {what}: {why.splitlines()[-1]}" for who, said in (
             ("Afterburn", there), ("homeport", here)) for what, why in said.refused.items())
         reasons.take(compare(name, {"": {**there.attributes, "hostname": there.hostname}},
