@@ -16,8 +16,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[1]
 UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer", "homeport-attributes.service",
-         "homeport-check-in.service", "homeport-hostname.service", "homeport-prepare.service", "homeport-initrd.service",
-         "homeport-handover.service")
+         "homeport-check-in.service", "homeport-hostname.service", "homeport-prepare.service",
+         "homeport-initrd.service", "homeport-handover.service")
 TYPED = ("agent", "server", "packages", "tests", "vm-tests", "tools")
 # What the pure core must not know: files, processes, network, clock, chance.
 IMPURE = {
@@ -70,7 +70,7 @@ def test_refresh_has_the_sandbox_of_the_boot() -> None:
 
 
 def test_units_of_the_initramfs_never_end_in_an_emergency() -> None:
-    """Wanted and never required, stopped before the real root, and ordered around both names of NetworkManager's units."""
+    """Wanted and never required, stopped before the real root, ordered around both names of NetworkManager's units."""
     daemons = {"nm-initrd.service", "NetworkManager-initrd.service"}
     for name, side in (("prepare", "Before"), ("initrd", "After"), ("handover", "")):
         lines = lines_of(TOP / f"systemd/homeport-{name}.service")
@@ -78,7 +78,7 @@ def test_units_of_the_initramfs_never_end_in_an_emergency() -> None:
                 "Conflicts=initrd-switch-root.target shutdown.target",
                 "Before=initrd-switch-root.target shutdown.target"} <= lines
         assert not [line for line in lines if line.startswith(("OnFailure=", "Requires=", "RequiredBy=", "BindsTo="))]
-        ordered = {word for line in lines if side and line.startswith(f"{side}=") for word in line[len(side) + 1:].split()}
+        ordered = {word for line in lines if line.startswith(f"{side}=") for word in line.partition("=")[2].split()}
         assert not side or daemons <= ordered
 
 
