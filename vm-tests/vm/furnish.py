@@ -60,8 +60,8 @@ def root(folder: Path, name: str) -> None:
         subprocess.run(["cp", "-a", "--no-preserve=ownership", f"{GUEST / layer}/.", folder], check=True)
     for unit in _MASKED:
         _mask(folder / "etc/systemd/system" / unit)
-    for name in _GENERATORS:
-        _mask(folder / f"etc/systemd/system-generators/systemd-{name}-generator")
+    for generator in _GENERATORS:
+        _mask(folder / f"etc/systemd/system-generators/systemd-{generator}-generator")
     # Names for hardware that is not here.
     (folder / "usr/lib/udev/hwdb.bin").unlink(missing_ok=True)
     (folder / "var/log/journal").mkdir(exist_ok=True)
