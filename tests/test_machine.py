@@ -1,0 +1,37 @@
+"""One run's workplace: what is opened once, and how long anything may take."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from tests.initramfs import put
+
+from homeport.core.facts import Facts, Stage
+from homeport.host.store import Store
+from homeport.machine import Machine
+from homeport.report import Report
+from homeport.settings import Settings
+
+
+@pytest.fixture
+def machine(tmp_path: Path) -> Machine:
+    return Machine(tmp_path, Settings(), Stage.INITRD, Store(tmp_path), Report())
+
+
+@pytest.mark.parametrize(("left", "asked", "given"), [
+    (None, 30.0, 30.0),  # the real root: each thing has its own limit
+    (100.0, 30.0, 30.0),
+    (10.0, 30.0, 10.0),
+    (-5.0, 30.0, 0.5),  # over, but never nothing: a device that is there must be found
+])
+def test_all_of_it_ends(machine: Machine, left: float | None, asked: float, given: float) -> None:
+    machine.ends = None if left is None else time.monotonic() + left
+    assert machine.patience(asked) == pytest.approx(given, abs=0.3)
+
+
+def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:
+    put(machine.root, "proc/self/mountinfo", "24 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
+    machine.facts = Facts(cmdline="root=UUID=12")
+    assert machine.protected == frozenset()
