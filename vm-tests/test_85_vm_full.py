@@ -65,7 +65,7 @@ def test_vrf_bridge_and_dummy(world: World, make_vm: MakeVm) -> None:
     machine.power_off()
 
     machine.hardware = Hardware()
-    boot = machine.boot(*SLOW, "homeport.deadline=5s")
+    boot = machine.boot(*SLOW)
     assert_shapes(world, boot)
     assert boot.status["exit"] == 0
 
@@ -193,7 +193,7 @@ def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
     assert_seed(machine, machine.boot(*SLOW))
     machine.power_off()
     machine.hardware = Hardware()
-    boot = machine.boot(*SLOW, "homeport.deadline=5s")
+    boot = machine.boot(*SLOW)
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
     assert machine.wire(NIC).dhcp() == []
