@@ -38,7 +38,7 @@ class Clerk:
     def __init__(self, registrar: Registrar, longest_wait: float = LONGEST_WAIT) -> None:
         self.registrar = registrar
         self.longest_wait = longest_wait
-        self.each = 0.01  # seconds that one takes, as of late
+        self.turn = 0.1  # seconds that a batch takes, as of late
         self._jobs: deque[tuple[Callable[[Registrar], Any], asyncio.Future[Any]]] = deque()
         self._in_hand = 0
         self._next_appointment = 0.0
@@ -48,12 +48,20 @@ class Clerk:
     def waiting(self) -> int:
         return len(self._jobs) + self._in_hand
 
+    def could_serve(self, guests: int) -> bool:
+        """Whether none of so many would have to wait for too long, should all of them ask now."""
+        return self._wait(max(guests, self.waiting)) <= self.longest_wait / 2
+
+    def _wait(self, guests: int) -> float:
+        """Seconds until the last of so many is served: a batch costs the wait for the disk, however small it is."""
+        return self.turn * math.ceil(guests / LARGEST_BATCH)
+
     async def do(self, function: Callable[[Registrar], Result], *, patient: bool = False) -> Result:
         """What `function` gives for the registrar. Raises Busy at once if it would be too long until then.
 
         Unless one is `patient`, as the server itself is.
         """
-        wait = self.waiting * self.each
+        wait = self._wait(self.waiting)
         if wait > self.longest_wait and not patient:
             raise Busy(self._appointment(wait))
         answer: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
@@ -66,7 +74,7 @@ class Clerk:
         """Seconds from now, a place for each: who is sent away together must not come back together."""
         now = time.monotonic()
         at = max(now + wait, self._next_appointment)
-        self._next_appointment = at + self.each
+        self._next_appointment = at + self.turn / LARGEST_BATCH
         return math.ceil(at - now)
 
     def _begin(self) -> None:
@@ -83,7 +91,7 @@ class Clerk:
         started = time.monotonic()
         with self.registrar.database.batch():
             results = [self._try(function) for function in functions]
-        self.each += ((time.monotonic() - started) / len(functions) - self.each) / 4
+        self.turn += (time.monotonic() - started - self.turn) / 4
         return results
 
     def _try(self, function: Callable[[Registrar], Any]) -> tuple[Any, Exception | None]:

@@ -82,7 +82,7 @@ async def _serve(serving: Serving) -> None:
         await runner.setup()
         assert runner.server is not None
         door = site.door = Door(runner.server, certificate.context() if certificate else None,
-                                serving.most_connections)
+                                serving.most_connections, clerk.could_serve)
         bound = [_open(door, address, port) for address, port in serving.listen]
         url = site.url or _some_url(bound, tls=certificate is not None)
         await clerk.do(lambda registrar: _remember_us(registrar, url, site.ca))

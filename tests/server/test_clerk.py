@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import pytest
 
-from homeport_server.clerk import Busy, Clerk
+from homeport_server.clerk import LARGEST_BATCH, Busy, Clerk
 from homeport_server.registrar import Registrar
 from homeport_server.store.database import StoreError
 
@@ -56,23 +56,48 @@ def test_one_after_the_other_and_not_here() -> None:
 
 
 def test_who_would_wait_too_long_is_sent_away() -> None:
-    clerk = make(longest_wait=0.05)
+    clerk = make(longest_wait=1.5 * 0.1)
+    clerk.turn = 0.1
 
     async def work() -> list[Any]:
-        return await asyncio.gather(*(clerk.do(lambda _registrar: time.sleep(0.001)) for _ in range(20)),
+        return await asyncio.gather(*(clerk.do(lambda _registrar: time.sleep(0.001)) for _ in range(60)),
                                     return_exceptions=True)
 
     answers = asyncio.run(work())
     clerk.close()
     away = [answer for answer in answers if isinstance(answer, Busy)]
-    assert 5 < len(away) < 20
+    # One batch is waited for, two are not.
+    assert answers[:LARGEST_BATCH] == [None] * LARGEST_BATCH
+    assert len(away) == 60 - LARGEST_BATCH - 1
     assert all(busy.retry_after == 1 for busy in away)
-    assert answers[:5] == [None] * 5
+
+
+def test_a_small_batch_on_a_slow_disk_does_not_make_one_wait_for_ever() -> None:
+    """What a batch costs is mostly the wait for the disk, and is the same for many."""
+    clerk = make(longest_wait=1.0)
+
+    async def work() -> list[Any]:
+        for _ in range(8):
+            await clerk.do(lambda _registrar: time.sleep(0.3))
+        return await asyncio.gather(*(clerk.do(lambda _registrar: None) for _ in range(LARGEST_BATCH)),
+                                    return_exceptions=True)
+
+    assert asyncio.run(work()) == [None] * LARGEST_BATCH
+    clerk.close()
+
+
+def test_how_many_it_could_serve() -> None:
+    """So that none of them waits for more than half of the longest time: two batches of a second here."""
+    clerk = make(longest_wait=4.0)
+    clerk.turn = 1.0
+    assert clerk.could_serve(2 * LARGEST_BATCH)
+    assert not clerk.could_serve(2 * LARGEST_BATCH + 1)
+    clerk.close()
 
 
 def test_who_is_sent_away_comes_back_one_after_the_other() -> None:
     clerk = make(longest_wait=-1)
-    clerk.each = 0.5
+    clerk.turn = 0.5 * LARGEST_BATCH
 
     async def work() -> list[Any]:
         return await asyncio.gather(*(clerk.do(lambda _registrar: None) for _ in range(8)), return_exceptions=True)

@@ -1,21 +1,30 @@
-"""The door: listening sockets, TLS, and how many may stand in it.
+"""The door: listening sockets, TLS, and how many may come in when.
 
-A connection has a short time to show what it wants; until then it is a stranger. When there is no room, the stranger
-who has stood there for longest goes: hundreds of idle connections cost a bounded amount of memory and keep nobody
-out. And nobody brings more than he can have to say, whatever the HTTP behind would take in. Knows nothing of that
-HTTP; aiohttp's protocol does the rest.
+Whoever connects waits in the lobby, which costs a descriptor, until he says something; then he is let in, and until he
+has shown what he wants he is a stranger. Three things can go wrong, and each has its own rule:
+
+* *Many idle ones.* When there is no room, the one who has waited for longest goes, then the stranger who has stood
+  there for longest: hundreds of them cost a bounded amount of memory and keep nobody out.
+* *Too many at once*, as when the power comes back. Nobody is let in while we are not through with those who are in:
+  work that is begun is finished before its client gives up, instead of all of it being too late. Of those who wait
+  the newest comes first then, for the oldest is about to give up.
+* *One who says too much* is cut off, whatever the HTTP behind would take in.
+
+Knows nothing of that HTTP; aiohttp's protocol does the rest.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import logging
 import socket
 import ssl
 from asyncio import sslproto
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
+from typing import Any
 
 log = logging.getLogger(__name__)
 
@@ -24,6 +33,17 @@ MOST_CONNECTIONS = 1_024
 STRANGER_SECONDS = 12.0
 SWEEP_SECONDS = 0.5
 BACKLOG = 1_024
+# So many are accepted before all others have their turn.
+ACCEPTED_AT_ONCE = 16
+# A turn of the event loop that takes so long, in seconds, says that there is enough to do already.
+LONG_TURN = 0.03
+# But so many may be in however slow this computer is.
+FEW = 16
+# With more than so many waiting it is the newest one's turn.
+MANY = 64
+# Seconds that a stranger may stand there when there is no room: his own fault if we have time for him, ours if not.
+GRACE, GRACE_WHEN_BUSY = 0.25, 5.0
+ESTABLISHED = 1  # TCP_ESTABLISHED, the first byte of tcp_info
 # asyncio gives each TLS connection a buffer of 256 KiB, before its greeting even: a quarter of a gigabyte for a full
 # door. A TLS record has 16 KiB, so that this costs nothing but a few more reads of long messages.
 TLS_BUFFER = 32 * 1024
@@ -34,27 +54,37 @@ MOST_BYTES = 1536 * 1024
 
 @dataclass(eq=False)
 class Visitor:
-    """A connection. `stranger` until somebody has called `Door.welcome` for it."""
+    """A connection, which came, or was let in, at `since`. `stranger` until somebody has called `Door.welcome` for it;
+    `inside` once it was let in.
+    """
 
     peer: str
     since: float
     socket: socket.socket
     transport: asyncio.Transport | None = None
+    inside: bool = False
     stranger: bool = True
 
     @property
     def gone(self) -> bool:
         return self.transport is not None and self.transport.is_closing()
 
+    def has_given_up(self) -> bool:
+        """Whether the other side has closed already, before we have looked at what it said."""
+        return self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)[0] != ESTABLISHED
+
     def throw_out(self) -> None:
         if self.transport is not None:
             # One with TLS that has ended meanwhile has nothing to abort any more.
             with contextlib.suppress(AttributeError):
                 self.transport.abort()
-        else:
+        elif self.inside:
             # In the middle of its TLS greeting, so that asyncio has the descriptor: it closes it when it notices.
             with contextlib.suppress(OSError):
                 self.socket.shutdown(socket.SHUT_RDWR)
+        else:
+            asyncio.get_running_loop().remove_reader(self.socket.fileno())
+            self.socket.close()
 
 
 class Scales(asyncio.Protocol):
@@ -92,14 +122,22 @@ class Scales(asyncio.Protocol):
 
 
 class Door:
-    """Accepts connections and hands them to protocols made by `make_protocol`."""
+    """Accepts connections and hands them to protocols made by `make_protocol`.
+
+    `could_serve` says whether so many as are in can be served in time, should all of them ask for something.
+    """
 
     def __init__(self, make_protocol: Callable[[], asyncio.Protocol], tls: ssl.SSLContext | None,
-                 most: int = MOST_CONNECTIONS) -> None:
+                 most: int = MOST_CONNECTIONS, could_serve: Callable[[int], bool] = lambda guests: True) -> None:
         self.make_protocol = make_protocol
         self.tls = tls  # may be replaced at any time, for those who come then
         self.most = most
+        self.could_serve = could_serve
         self.visitors: dict[Visitor, None] = {}  # in the order of their coming
+        self._outside: dict[Visitor, None] = {}  # those of them who are not in yet
+        self._lobby: dict[Visitor, None] = {}  # those of these who have said something
+        self._called = asyncio.Event()
+        self._turn = 0.0  # seconds that the last turn of the loop took
         self._by_transport: dict[asyncio.BaseTransport, Visitor] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._sockets: list[socket.socket] = []
@@ -116,6 +154,7 @@ class Door:
         self._start(self._accept(listener))
         if len(self._sockets) == 1:
             self._start(self._sweep())
+            self._start(self._let_in())
         host, bound = listener.getsockname()[:2]
         return str(host), int(bound)
 
@@ -125,6 +164,8 @@ class Door:
             task.cancel()
         for listener in self._sockets:
             listener.close()
+        for visitor in [visitor for visitor in self.visitors if not visitor.inside]:
+            self._throw_out(visitor)
 
     def welcome(self, transport: asyncio.BaseTransport | None) -> None:
         """This one has shown what it wants."""
@@ -132,14 +173,16 @@ class Door:
         if visitor is not None:
             visitor.stranger = False
 
-    def _start(self, work: object) -> None:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)  # type: ignore[arg-type]
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.get_running_loop().create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
-        while True:
+        for count in itertools.count(1):
+            while not self._make_room():
+                await asyncio.sleep(0.02)
             try:
                 connection, peer = await loop.sock_accept(listener)
             except OSError as error:
@@ -148,13 +191,53 @@ class Door:
                 await asyncio.sleep(0.1)
                 continue
             visitor = Visitor(str(peer[0]), loop.time(), connection)
-            if not self._make_room():
-                connection.close()
-                continue
-            self.visitors[visitor] = None
-            self._start(self._let_in(visitor))
+            self.visitors[visitor] = self._outside[visitor] = None
+            loop.add_reader(connection.fileno(), self._speaks, visitor)
+            if count % ACCEPTED_AT_ONCE == 0:
+                await asyncio.sleep(0)
 
-    async def _let_in(self, visitor: Visitor) -> None:
+    def _speaks(self, visitor: Visitor) -> None:
+        asyncio.get_running_loop().remove_reader(visitor.socket.fileno())
+        self._lobby[visitor] = None
+        self._called.set()
+
+    async def _let_in(self) -> None:
+        """One after the other, as fast as we get done with them."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await self._called.wait()
+            visitor = self._next()
+            if visitor is None:
+                continue
+            visitor.inside, visitor.since = True, loop.time()
+            self._outside.pop(visitor, None)
+            self._start(self._greet(visitor))
+            while True:
+                before = loop.time()
+                await asyncio.sleep(0)
+                self._turn = loop.time() - before
+                if not self._overworked():
+                    break
+                await asyncio.sleep(LONG_TURN / 3)
+
+    def _overworked(self) -> bool:
+        inside = len(self.visitors) - len(self._outside)
+        return inside >= FEW and (self._turn > LONG_TURN or not self.could_serve(inside))
+
+    def _next(self) -> Visitor | None:
+        """Whose turn it is, None if it is nobody's."""
+        many = len(self._lobby) > MANY
+        visitor = next(reversed(self._lobby) if many else iter(self._lobby), None)
+        if visitor is None:
+            self._called.clear()
+            return None
+        del self._lobby[visitor]
+        if many and visitor.has_given_up():
+            self._throw_out(visitor)
+            return None
+        return visitor
+
+    async def _greet(self, visitor: Visitor) -> None:
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.connect_accepted_socket(
@@ -172,7 +255,7 @@ class Door:
         self._by_transport[transport] = visitor
 
     def _make_room(self) -> bool:
-        """Room for one more, at the cost of the oldest stranger if it must be."""
+        """Room for one more, at the cost of the one who has stood there for longest if it must be."""
         if len(self.visitors) < self.most:
             return True
         self._forget_gone()
@@ -182,10 +265,12 @@ class Door:
         if now - self._crowded > 10:
             log.warning("%d connections are open: closing those that have not asked for anything", len(self.visitors))
             self._crowded = now
-        stranger = next((visitor for visitor in self.visitors if visitor.stranger), None)
-        if stranger is None:
+        latest = now - (GRACE_WHEN_BUSY if self._overworked() else GRACE)
+        idle = next(iter(self._outside), None) or next(
+            (visitor for visitor in self.visitors if visitor.stranger and visitor.since < latest), None)
+        if idle is None:
             return False
-        self._throw_out(stranger)
+        self._throw_out(idle)
         return True
 
     async def _sweep(self) -> None:
@@ -211,5 +296,7 @@ class Door:
 
     def _forget(self, visitor: Visitor) -> None:
         self.visitors.pop(visitor, None)
+        self._outside.pop(visitor, None)
+        self._lobby.pop(visitor, None)
         if visitor.transport is not None:
             self._by_transport.pop(visitor.transport, None)
