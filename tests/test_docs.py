@@ -77,6 +77,7 @@ def test_settings_that_are_named_exist(guide: Path) -> None:
     names = {option.kernel_argument for option in OPTIONS} | {"homeport.assignment"}  # a credential
     assert set(re.findall(r"\bhomeport\.[a-z][a-z-]*(?==)", text)) <= names
     keys = {option.key for option in OPTIONS} | {"LoadCredential", "Name", "Environment", "EnvironmentFile"}
+    keys |= {"Bootable", "Initrds", "KernelModulesInitrd", "Packages"}  # mkosi's
     assert set(re.findall(r"(?<![\w@.-])[A-Z][a-z]+[A-Za-z]*(?==)", text)) <= keys
 
 

@@ -51,7 +51,7 @@ installkernel() {
 
 install() {
     homeport_python || exit 1
-    homeport_programs
+    inst_multiple nmstatectl
     homeport_settings
     homeport_units
 }
@@ -79,12 +79,6 @@ homeport_python() {
 homeport_library() {
     inst "$1" "$2"
     $DRACUT_INSTALL -D "$initdir" -R "$1"
-}
-
-homeport_programs() {
-    inst_multiple nmstatectl
-    # Files that are written to a real root with SELinux get their labels from its policy.
-    inst_multiple -o setfiles
 }
 
 # Settings, and an assignment that the image itself holds. What says which machine this is goes only into an
