@@ -18,7 +18,7 @@ TOP = Path(__file__).resolve().parents[1]
 UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer", "homeport-attributes.service",
          "homeport-check-in.service", "homeport-hostname.service", "homeport-prepare.service",
          "homeport-initrd.service", "homeport-handover.service")
-TYPED = ("agent", "server", "packages", "tests", "vm-tests", "tools")
+TYPED = ("agent", "server", "dracut", "packages", "tests", "vm-tests", "tools")
 # What the pure core must not know: files, processes, network, clock, chance.
 IMPURE = {
     "asyncio", "ctypes", "io", "logging.handlers", "multiprocessing", "os", "pathlib", "random", "secrets",
