@@ -89,6 +89,17 @@ def test_on_the_card_that_it_booted_from(tmp_path: Path) -> None:
     assert parse(text).raw("ethernet", "mac-address") == "52:54:00:00:00:01"
 
 
+def test_what_the_kernel_line_wants_of_dhcp(tmp_path: Path) -> None:
+    """Understood by NetworkManager's generator, and taken over from it; its other settings are not."""
+    put(tmp_path, GENERATED_PATH, GENERATED + "[ipv4]\nmethod=auto\ndhcp-timeout=90\ndhcp-client-id=site-7\n"
+        "dhcp-vendor-class-identifier=rack\nignore-auto-dns=true\nmay-fail=false\n")
+    prepare.prepare(make(tmp_path, f"{NETWORK} rd.net.dhcp.client-id=site-7"))
+    ours = parse((tmp_path / keyfiles.RUN / "homeport-bootstrap.nmconnection").read_text())
+    assert dict(ours.items("ipv4")) == {"dhcp-client-id": "site-7", "dhcp-vendor-class-identifier": "rack",
+                                        "ignore-auto-dns": "true"}
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+
+
 def test_without_a_bootstrap_profile_the_generated_one_stays(tmp_path: Path) -> None:
     put(tmp_path, GENERATED_PATH, GENERATED)
     machine = make(tmp_path, NETWORK)

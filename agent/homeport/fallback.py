@@ -9,18 +9,21 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
 from homeport import prepared, steps
 from homeport.core.cmdline import parse
 from homeport.core.facts import Mode, Stage
 from homeport.core.initrd import boot_mac
-from homeport.core.keyfile import Keyfile
+from homeport.core.keyfile import Keyfile, KeyfileError
 from homeport.errors import ApplyError, HomeportError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import make_dir, read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
 from homeport.host.store import LIMIT
 from homeport.machine import Machine
+from homeport.prepare import is_generated
 from homeport.transaction import clear_stale_checkpoints, recover
 
 log = logging.getLogger(__name__)
@@ -28,6 +31,8 @@ log = logging.getLogger(__name__)
 # What a DHCP server may take, with a switch port that comes up slowly; the boot goes on after it.
 DHCP_WAIT = 30.0
 PAUSE = 0.1
+# Keys of a generated profile that are only there because somebody asked for them.
+WISHES = ("dhcp-client-id", "dhcp-vendor-class-identifier", "dhcp-dscp", "ignore-auto-dns")
 # Not in NetworkManager's own folder: in an initramfs it would start because a profile is there.
 BOOTSTRAP_OF_IMAGE = "usr/lib/homeport/homeport-bootstrap.nmconnection"
 # NMDeviceType: ethernet, and veth, which is what a container has for NICs.
@@ -204,11 +209,28 @@ def put_bootstrap(machine: Machine) -> str:
     profile = Keyfile.parse(data.decode())
     if mac := boot_mac(parse(machine.facts.cmdline)):
         profile = profile.set_raw("ethernet", "mac-address", mac.upper())
+    for family, key, value in dhcp_wishes(machine.root):
+        profile = profile.set_raw(family, key, value)
     for folder, mode in (("run/NetworkManager", 0o755), (keyfiles.RUN, 0o700)):
         make_dir(machine.root, folder, mode)
     path = f"{keyfiles.RUN}/{profiles.BOOTSTRAP}.nmconnection"
     write_atomic(machine.root, path, profile.render().encode())
     return path
+
+
+def dhcp_wishes(root: Path) -> Iterator[tuple[str, str, str]]:
+    """What the kernel line wants of DHCP (rd.net.dhcp.client-id=, rd.peerdns=, ...), as the generator understood it."""
+    folder = root / keyfiles.RUN
+    for file in sorted(folder.glob("*.nmconnection")) if folder.is_dir() else ():
+        if is_generated(root, f"{keyfiles.RUN}/{file.name}"):
+            try:
+                made = Keyfile.parse(file.read_text(encoding="utf-8", errors="replace"))
+            except KeyfileError:
+                continue
+            for family in ("ipv4", "ipv6"):
+                for key in WISHES:
+                    if value := made.raw(family, key):
+                        yield family, key, value
 
 
 def wait_for_address(machine: Machine) -> str:
