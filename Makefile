@@ -72,7 +72,7 @@ test-container-full: setup-tests ## the same with the long ones: stopped at ever
 
 # What others wrote and we compare with is not needed for anything else.
 .PHONY: setup-peers
-setup-peers:
+setup-peers: ## the same for what is compared with: Afterburn, nm-cloud-setup; a quarter of an hour
 	@tools/setup venv nmstatectl guest-trixie peer-afterburn peer-nm-cloud-setup
 
 .PHONY: test-peers
