@@ -181,8 +181,6 @@ class Door:
     async def _accept(self, listener: socket.socket) -> None:
         loop = asyncio.get_running_loop()
         for count in itertools.count(1):
-            while not self._make_room():
-                await asyncio.sleep(0.02)
             try:
                 connection, peer = await loop.sock_accept(listener)
             except OSError as error:
@@ -190,6 +188,8 @@ class Door:
                 log.warning("Cannot accept a connection: %s; going on", error.strerror)
                 await asyncio.sleep(0.1)
                 continue
+            while not self._make_room():
+                await asyncio.sleep(0.02)
             visitor = Visitor(str(peer[0]), loop.time(), connection)
             self.visitors[visitor] = self._outside[visitor] = None
             loop.add_reader(connection.fileno(), self._speaks, visitor)
