@@ -188,6 +188,23 @@ def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: Mak
     assert rules(machine) == KERNELS
 
 
+def test_a_nic_that_is_plugged_in_later_and_kept(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    """Then the run that NetworkManager waits for makes it activate another profile, and so wait for the next run."""
+    one, two = cloud.subnet("thirteen", "10.0.1"), cloud.subnet("fourteen", "10.0.2")
+    cloud.describe({FIRST: ONLY})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one),))
+    machine.boot(AWS, "homeport.platform-persist=yes")
+    cloud.describe({FIRST: ONLY, SECOND: TWO})
+    machine.wait("systemctl is-active multi-user.target")
+    machine.add_nic(Nic("ens4", SECOND, two))
+    machine.wait("nmcli -g GENERAL.STATE device show ens4 | grep '^100 ' && "
+                 "nmcli -g GENERAL.CONNECTION device show ens4 | grep homeport-ens4", timeout=15)
+    assert set(machine.look().addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
+    assert rules(machine) == policy("0 10.0.1.10", "1 10.0.2.10", "1 10.0.2.11") | KERNELS
+    assert sorted(name for name in on_disk(machine) if "nmconn" in name) == [
+        "homeport-ens3.nmconnection", "homeport-ens4.nmconnection"]
+
+
 ADMINISTRATORS = """\
 [connection]
 id=theirs-{nic}
@@ -265,9 +282,10 @@ def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, s
 def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
     one = cloud.subnet("eleven", "10.0.1", prefix_6="2001:db8:1")
     two = cloud.subnet("twelve", "10.0.2", prefix_6="2001:db8:2")
+    second = Vnic(1, TWO.subnet, TWO.addresses[:1], ["2001:db8:2::10"], "2001:db8:2::/64")
     cloud.describe({
         FIRST: Vnic(0, ONLY.subnet, ONLY.addresses, ["2001:db8:1::10", "2001:db8:1::11"], "2001:db8:1::/64"),
-        SECOND: Vnic(1, TWO.subnet, TWO.addresses[:1], ["2001:db8:2::10"], "2001:db8:2::/64")})
+        SECOND: second})
     machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
     boot = machine.boot(AWS)
     assert boot.status["exit"] == 0, boot.status
@@ -278,3 +296,14 @@ def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine
     assert rules(machine, "-6") == wanted | KERNELS_6
     for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
         assert leaves_by(machine, address) == nic
+
+    # NetworkManager starts IPv6 anew with a change: what others added is put back with the rest.
+    machine.sh("ip address add 2001:db8:1::99/128 dev ens3 nodad; "
+               "ip route add 2001:db8:42::/48 via 2001:db8:1::1 dev ens3")
+    cloud.describe({FIRST: Vnic(0, ONLY.subnet, ONLY.addresses, ["2001:db8:1::10"], "2001:db8:1::/64"), SECOND: second})
+    after = asked(machine)
+    assert "2001:db8:1::99/128" in after.addresses("ens3", "inet6")
+    # Its gateway is in a network that is only advertised: as soon as that is there again.
+    machine.wait("ip -6 route show 2001:db8:42::/48 | grep ens3")
+    assert "2001:db8:1::11/128" not in after.addresses("ens3", "inet6")
+    assert rules(machine, "-6") == (wanted - (policy("0 2001:db8:1::11") - policy())) | KERNELS_6

@@ -51,6 +51,7 @@ class Report:
     fetched: bool = False
     changed: bool = False
     persisted: bool = False
+    volatile: bool = False
     steps: list[Step] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     proof: list[str] = field(default_factory=list)
@@ -147,6 +148,7 @@ def show_status(status: Mapping[str, Any]) -> str:
                            identity.get("provenance", ""))),
         ("source", _with(status.get("source", ""), "asked in this boot" if status.get("fetched") else "not asked yet")),
         ("revision", status.get("revision", "")),
+        ("kept", "in memory only: the next boot asks again" if status.get("volatile") else ""),
         ("addresses", "\n".join(status.get("addresses", []))),
         ("keyfiles", "\n".join(status.get("keyfiles", []))),
         ("proof", "\n".join(status.get("proof", []))),

@@ -452,6 +452,7 @@ def remember(machine: Machine, plan: Plan, reply: Reply) -> None:
     with machine.report.step("remember") as notes:
         try:
             notes.append(runtime.remember(machine, plan, reply))
+            machine.report.volatile = True
         except OSError as error:
             raise PersistError(f"cannot be remembered: {error.strerror} (/{str(error.filename).lstrip('/')})",
                                "it is in force; what goes out of it will not be recognised later") from error
