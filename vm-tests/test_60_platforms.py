@@ -64,6 +64,12 @@ def on_disk(machine: Machine) -> list[str]:
     return machine.sh("ls /etc/NetworkManager/system-connections /var/lib/homeport | grep -v :$ || :").stdout.split()
 
 
+def switch_off(machine: Machine) -> None:
+    """Not in the first milliseconds of a refresh that the dispatcher has just started."""
+    machine.wait("systemctl show --property ActiveState homeport-refresh.service | grep '=inactive'", timeout=60)
+    machine.power_off()
+
+
 def asked(machine: Machine, *arguments: str) -> Outcome:
     machine.sh(f"homeport refresh {' '.join(arguments)}", check=False, timeout=60)
     return machine.look()
@@ -172,8 +178,8 @@ def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: Mak
         assert rules(machine) == others | KERNELS
         machine.sh(f"nmcli device connect {nic}")
         assert rules(machine) == of_one | of_two | KERNELS
+    switch_off(machine)
     cloud.stop()
-    machine.power_off()
     again = machine.boot(*kept)
     assert again.status["exit"] == 0
     assert set(again.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
@@ -182,11 +188,11 @@ def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: Mak
     # And no more: what is on disk goes, what it brought stays.
     cloud.start()
     machine.write("/etc/homeport/homeport.conf", "PlatformPersist=no\n")
-    machine.power_off()
+    switch_off(machine)
     machine.boot(AWS, deadline=90)
     assert on_disk(machine) == []
     assert rules(machine) == of_one | of_two | KERNELS
-    machine.power_off()
+    switch_off(machine)
     cloud.describe({FIRST: ONLY})
     assert machine.boot(AWS).addresses("ens3") == ["10.0.1.10/24"]
     assert rules(machine) == KERNELS
@@ -247,7 +253,7 @@ def test_profiles_of_an_administrator(world: World, cloud: Cloud, make_machine: 
     assert set(on_disk(machine)) == {"ens3.nmconnection", "ens4.nmconnection"}
 
     # Kept on disk, ours takes the place of the first, and the second is left alone all the same.
-    machine.power_off()
+    switch_off(machine)
     kept = machine.boot(AWS, "homeport.platform-persist=yes")
     assert kept.status["exit"] == 0, kept.status
     assert set(kept.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24"}

@@ -103,9 +103,6 @@ class Transaction:
             handed_along(self.plan.desired, self.plan.strangers),
             timeout=self.machine.patience(settings.apply_timeout),
             override=self.plan.override, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
-        if (self.plan.desired.get("route-rules") or {}).get("config"):
-            from homeport.host.reapply import share_rules
-            share_rules(self.machine.manager, self.plan.interfaces)
         self.machine.manager.set_global_dns({} if self.plan.has_dns else _variants(self.before.global_dns))
 
     def settle(self) -> Mapping[str, Any]:
@@ -118,12 +115,19 @@ class Transaction:
             current = nmstatectl.show()
             left = differences(self.plan.in_memory, current)
             if not left:
+                self.share_rules()
                 return current
             if time.monotonic() > end:
                 raise ApplyError(
                     "NetworkManager did not put in force what was desired: " + "; ".join(map(str, left[:3])),
                     "rolled back; `homeport check` finds most causes, the journal of NetworkManager the others")
             time.sleep(SETTLE_PAUSE)
+
+    def share_rules(self) -> None:
+        """What runs must be what the keyfiles will have, and each of those has every rule that is tied to none."""
+        if self.plan.card is None and (self.plan.desired.get("route-rules") or {}).get("config"):
+            from homeport.host.reapply import share_rules
+            share_rules(self.machine.manager, self.plan.interfaces)
 
     def commit(self) -> None:
         """Keep what is in force; there is nothing to put back any more.
