@@ -17,6 +17,7 @@ from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
 from homeport import kept, prepare, prepared, start
 from homeport.core.keyfile import parse
 from homeport.host import keyfiles
+from homeport.host.files import write_atomic
 from homeport.host.store import HANDOVER, INITRD
 from homeport.machine import Machine
 
@@ -141,6 +142,23 @@ def test_the_very_document_that_is_kept(tmp_path: Path, real: Path) -> None:
     prepare.prepare(machine)
     assert prepared.read(tmp_path) is None
     assert in_run(tmp_path) == []
+    assert kept.is_there(machine)
+
+
+def test_half_of_what_is_kept_is_nothing(tmp_path: Path, real: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An initramfs that is full: DHCP, and no profile that is only a part of a network."""
+    keep(real, names=("enp1s0", "bond0"))
+
+    def full(root: object, path: str, data: bytes, mode: int = 0o600) -> None:
+        if str(path).endswith("bond0.nmconnection"):
+            raise OSError(28, "No space left on device", path)
+        write_atomic(root, path, data, mode)  # type: ignore[arg-type]
+    monkeypatch.setattr(keyfiles, "write_atomic", full)
+    machine = make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x")
+    prepare.prepare(machine)
+    assert not kept.is_there(machine) and not machine.store.read_manifest().keyfiles
+    assert list((tmp_path / keyfiles.ETC).iterdir()) == []
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
 
 
 def test_the_real_roots_own_profiles(tmp_path: Path, real: Path) -> None:

@@ -40,8 +40,9 @@ def test_written_and_read(tmp_path: Path) -> None:
         os.umask(old)
     assert prepared.read(tmp_path) == written
     assert written.reply(prepared.document(tmp_path)) == REPLY
-    assert prepared.is_of(tmp_path, written, REPLY)
-    assert not prepared.is_of(tmp_path, written, Reply(b"other"))
+    machine = Machine(tmp_path, Settings(), Stage.HOST, Store(tmp_path), Report())
+    assert prepared.is_prepared(machine, REPLY)
+    assert not prepared.is_prepared(machine, Reply(b"other"))
     (file,) = written.profiles
     assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection"]
     assert (tmp_path / file.path).read_text() == profile().render()

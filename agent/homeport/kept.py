@@ -46,7 +46,13 @@ def restore(real: Path, root: Path) -> tuple[str, ...]:
     restore_beside(real, root)
     here.keep_document(there.read_assigned() or b"")
     here.write_manifest(manifest)
-    keyfiles.write_profiles(root, {file.interface: _read(real, file.path) for file in manifest.keyfiles}, manifest)
+    try:
+        keyfiles.write_profiles(root, {file.interface: _read(real, file.path) for file in manifest.keyfiles}, manifest)
+    except (HomeportError, OSError):
+        # Half of a network is none: NetworkManager would start with it.
+        keyfiles.remove_owned(root, manifest)
+        here.forget()
+        raise
     return tuple(file.interface for file in manifest.keyfiles)
 
 

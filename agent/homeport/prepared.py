@@ -110,13 +110,22 @@ def forget(root: Path) -> None:
         remove(root, path)
 
 
-def is_of(root: Path, prepared: Prepared | None, reply: Reply) -> bool:
-    """Whether this document is the one that the profiles were made of."""
-    return prepared is not None and document(root) == reply.data
+def is_prepared(machine: Machine, reply: Reply) -> bool:
+    """Whether NetworkManager has started with profiles that were made of this very document."""
+    return machine.prepared is not None and document(machine.root) == reply.data
 
 
-def await_up(machine: Machine, prepared: Prepared) -> None:
-    """Give NetworkManager the time to bring up what it started with; whether it did is for others to see."""
+def await_prepared(machine: Machine) -> frozenset[str]:
+    """The UUIDs of the prepared profiles, once they are as up as they get; whether they are is for others to see."""
+    prepared = machine.prepared
+    if prepared is None:
+        return frozenset()
+    _await_up(machine, prepared)
+    machine.current = None
+    return prepared.uuids
+
+
+def _await_up(machine: Machine, prepared: Prepared) -> None:
     end = time.monotonic() + machine.patience(PATIENCE)
     wanted = set(prepared.uuids)
     while time.monotonic() < end:

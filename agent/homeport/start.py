@@ -63,7 +63,7 @@ def bring_network(machine: Machine, decision: Decision) -> None:
     ours = {os.path.basename(file.path) for file in machine.prepared.profiles} if machine.prepared else set()
     found = set(listing(machine)) - ours - {f"{profiles.BOOTSTRAP}.nmconnection"}
     mark(machine, INITRD, {"started": machine.started, "reason": decision.reason, "found": sorted(found),
-                           "kept": name == "last-known-good"})
+                           "kept": bool(machine.store.read_manifest().keyfiles)})
 
 
 def use_assignment(machine: Machine) -> str:

@@ -16,7 +16,7 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from homeport import runtime, sources
+from homeport import prepared, runtime, sources
 from homeport.core import document, former, identity, strangers
 from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
@@ -24,10 +24,10 @@ from homeport.core.document import Assignment
 from homeport.core.facts import Stage
 from homeport.core.identity import Identity, TpmFact
 from homeport.core.nics import Resolved, resolve
-from homeport.core.plan import Plan
+from homeport.core.plan import Plan, refuse_to_move
 from homeport.core.proof import Target
 from homeport.core.schema import is_policy
-from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError, RootOnNetwork
+from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError
 from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles
 from homeport.host.ahead import Ahead
 from homeport.host.store import Manifest
@@ -116,7 +116,6 @@ def already_asked(machine: Machine) -> Reply | None:
     """What the initramfs was told in this boot, None if it was not told anything that is in force."""
     if not machine.asks_once:
         return None
-    from homeport import prepared
     early = machine.store.read_initrd_status() or {}
     if machine.prepared is not None and machine.prepared.fetched and machine.prepared.rung == prepared.ASSIGNED:
         return machine.prepared.reply(prepared.document(machine.root))
@@ -192,16 +191,8 @@ def understand(machine: Machine, reply: Reply) -> Assignment:
             content_type=reply.content_type, allow_dispatch=machine.settings.allow_dispatch)
         machine.report.revision = assignment.revision
         notes.append(f"revision {assignment.revision}")
-        machine.on_prepared = is_prepared(machine, reply)
+        machine.on_prepared = machine.prepared is not None and prepared.is_prepared(machine, reply)
         return assignment
-
-
-def is_prepared(machine: Machine, reply: Reply) -> bool:
-    """Whether NetworkManager has started with profiles that were made of this very document."""
-    if machine.prepared is None:
-        return False
-    from homeport import prepared
-    return prepared.is_of(machine.root, machine.prepared, reply)
 
 
 def make_plan(machine: Machine, assignment: Assignment) -> Plan:
@@ -209,7 +200,7 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
     with machine.report.step("plan") as notes:
         resolved = find_nics(machine, stated(assignment))
         notes += resolved.notes
-        also = await_prepared(machine)
+        also = prepared.await_prepared(machine) if machine.on_prepared else frozenset()
         complaints = preflight.missing(
             resolved.config, interfaces=[nic.name for nic in machine.facts.nics],
             networkmanager=machine.manager.version(), root=machine.root)
@@ -230,42 +221,11 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             strangers=strangers.find(shown, desired, before, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
-        refuse_to_move_root(machine, plan)
+        if machine.protected:
+            refuse_to_move(plan, machine.protected)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
-
-
-def await_prepared(machine: Machine) -> frozenset[str]:
-    """The UUIDs of the profiles that were made of this document before NetworkManager ran, as up as they get."""
-    if not machine.on_prepared or machine.prepared is None:
-        return frozenset()
-    from homeport import prepared
-    prepared.await_up(machine, machine.prepared)
-    machine.current = None
-    return machine.prepared.uuids
-
-
-def refuse_to_move_root(machine: Machine, plan: Plan) -> None:
-    """Raises RootOnNetwork if anything would change on a card that the root file system stands on.
-
-    The document is put in force as a whole or not at all: a part of it nobody has asked for. One that leaves those
-    cards out is put in force like any other.
-    """
-    if plan.in_force or not machine.protected:
-        return
-    touched = machine.protected & {*plan.interfaces, *plan.retired, *named(plan.desired)}
-    if touched:
-        raise RootOnNetwork(
-            f"the root file system stands on {', '.join(sorted(touched))}: left as it is",
-            "put in force by the initramfs at the next boot, if homeport works there")
-
-
-def named(desired: Mapping[str, Any]) -> Iterator[str]:
-    """Every interface that a desired state says anything of."""
-    yield from (str(interface.get("name")) for interface in desired.get("interfaces", ()))
-    for route in (desired.get("routes") or {}).get("config") or ():
-        yield str(route.get("next-hop-interface"))
 
 
 def stated(assignment: Assignment) -> Assignment:

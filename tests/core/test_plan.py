@@ -8,7 +8,8 @@ import pytest
 
 from homeport.core.assignment import Assignment
 from homeport.core.complaint import Complaint
-from homeport.core.plan import Plan
+from homeport.core.plan import Plan, refuse_to_move
+from homeport.errors import RootOnNetwork
 
 ASSIGNMENT = Assignment("nmstate", {}, {}, "1")
 
@@ -67,3 +68,26 @@ def test_configured_hostname_is_not_looked_for_before_it_is_on_disk() -> None:
     assert plan({"hostname": {"config": ""}}).in_memory == {}
     assert plan({"hostname": {"config": ""}}).hostname == ""
     assert plan({}).hostname is None
+
+
+CHANGE = (Complaint("interfaces[0]", "this", "that"),)
+
+
+@pytest.mark.parametrize(("desired", "more", "refused"), [
+    ({"interfaces": [{"name": "enp1s0"}]}, {"changes": CHANGE}, True),
+    ({"interfaces": [{"name": "enp1s0"}]}, {"foreign": ("enp1s0",)}, True),
+    ({"interfaces": [{"name": "enp1s0", "state": "absent"}]}, {"changes": CHANGE}, True),
+    ({"interfaces": [{"name": "enp2s0"}]}, {"changes": CHANGE, "retired": frozenset({"enp1s0"})}, True),
+    ({"routes": {"config": [{"next-hop-interface": "enp1s0"}]}}, {"changes": CHANGE}, True),
+    # In force already: nothing would move.
+    ({"interfaces": [{"name": "enp1s0"}]}, {}, False),
+    ({"interfaces": [{"name": "enp2s0"}], "routes": {"config": [{"next-hop-interface": "enp2s0"}]}},
+     {"changes": CHANGE, "foreign": ("enp2s0",)}, False),
+])
+def test_what_the_root_stands_on_is_not_moved(desired: dict[str, Any], more: dict[str, Any], refused: bool) -> None:
+    if not refused:
+        refuse_to_move(plan(desired, **more), {"enp1s0", "bond0"})
+        return
+    with pytest.raises(RootOnNetwork, match="the root file system stands on enp1s0") as caught:
+        refuse_to_move(plan(desired, **more), {"enp1s0", "bond0"})
+    assert caught.value.status == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from homeport.core.complaint import Complaint
 from homeport.core.document import Assignment
 from homeport.core.facts import Nic
 from homeport.core.strangers import Added
+from homeport.errors import RootOnNetwork
 
 if TYPE_CHECKING:
     from homeport.core.keyfile import Keyfile
@@ -102,3 +103,23 @@ class Plan:
                     + ("" if self.persisted else ", but its keyfiles must be written")]
         return [*(f"change {change.path}: {change.found}; {change.wanted}" for change in self.changes),
                 *(f"new profile for {name}" for name in self.foreign)]
+
+
+def refuse_to_move(plan: Plan, protected: Collection[str]) -> None:
+    """Raises RootOnNetwork if anything would change on the interfaces that the root file system stands on.
+
+    The document is put in force as a whole or not at all: a part of it nobody has asked for. One that leaves those
+    interfaces out is put in force like any other.
+    """
+    touched = set(protected) & {*plan.interfaces, *plan.retired, *_named(plan.desired)}
+    if touched and not plan.in_force:
+        raise RootOnNetwork(
+            f"the root file system stands on {', '.join(sorted(touched))}: left as it is",
+            "put in force by the initramfs at the next boot, if homeport works there")
+
+
+def _named(desired: Mapping[str, Any]) -> Iterator[str]:
+    """Every interface that a desired state says anything of."""
+    yield from (str(interface.get("name")) for interface in desired.get("interfaces", ()))
+    for route in (desired.get("routes") or {}).get("config") or ():
+        yield str(route.get("next-hop-interface"))
