@@ -105,7 +105,8 @@ def tpm(control: Path) -> list[str]:
 
 def nic(number: int, port: int, tap: str, mac: str) -> list[str]:
     return ["-netdev", f"tap,id=net{number},ifname={tap},script=no,downscript=no",
-            "-device", nic_device(number, port, mac)]  # fmt: skip
+            # A card has a speed; without one a bond of LACP takes no port.
+            "-device", nic_device(number, port, mac) + ",speed=10000,duplex=full"]  # fmt: skip
 
 
 def nic_device(number: int, port: int, mac: str) -> str:
