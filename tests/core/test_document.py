@@ -264,3 +264,13 @@ def test_any_bytes_have_an_answer(data: bytes) -> None:
 def test_any_tree_has_an_answer(tree: Any, machine: Mapping[str, Sequence[str]] | None) -> None:
     """JSON is YAML, so that this reaches further than bytes do."""
     answers(json.dumps(tree).encode(), machine)
+
+
+def test_keyfiles_have_free_text_of_their_own() -> None:
+    """A password with braces is no placeholder that waits for an address."""
+    document = (b"configurator: nmconnections\nipAddresses: {lan: 192.0.2.10}\nconfig:\n  office: |\n"
+                b"    [connection]\n    id=office\n    type=wifi\n    [wifi-security]\n    psk=a{secret}b\n"
+                b"    [ipv4]\n    method=manual\n    address1={lan}/24\n")
+    text = parse_document(document).config["office"]
+    assert "psk=a{secret}b\n" in text
+    assert "address1=192.0.2.10/24\n" in text
