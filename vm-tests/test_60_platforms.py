@@ -10,6 +10,7 @@ from cloud import INSTANCE, OUTSIDE, OUTSIDE_6, Cloud, Vnic
 from conftest import Scenario
 from container import Machine, Nic
 from outcome import Outcome
+from trees import prepared
 from world import World
 
 FIRST, SECOND = "52:54:00:00:01:10", "52:54:00:00:02:10"
@@ -289,14 +290,17 @@ def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, s
     assert rules(machine) == (both - (policy("1 10.0.2.11") - policy())) | KERNELS
 
 
-def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
-    one = cloud.subnet("eleven", "10.0.1", prefix_6="2001:db8:1")
-    two = cloud.subnet("twelve", "10.0.2", prefix_6="2001:db8:2")
+@pytest.mark.parametrize("tree", ["trixie", pytest.param("bookworm", marks=pytest.mark.skipif(
+    "GUEST_bookworm" not in prepared(), reason="no Debian 12 to boot (run: tools/setup guest-bookworm)"))])
+def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine: MakeMachine, tree: str) -> None:
+    """Also with NetworkManager 1.42, which loses IPv6 when it is told to leave alone what others added."""
+    one = cloud.subnet(f"{tree}-1", "10.0.1", prefix_6="2001:db8:1")
+    two = cloud.subnet(f"{tree}-2", "10.0.2", prefix_6="2001:db8:2")
     second = Vnic(1, TWO.subnet, TWO.addresses[:1], ["2001:db8:2::10"], "2001:db8:2::/64")
     cloud.describe({
         FIRST: Vnic(0, ONLY.subnet, ONLY.addresses, ["2001:db8:1::10", "2001:db8:1::11"], "2001:db8:1::/64"),
         SECOND: second})
-    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    machine = make_machine(tree=tree, nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
     boot = machine.boot(AWS)
     assert boot.status["exit"] == 0, boot.status
     machine.wait("ip -6 address show dev ens4 | grep 2001:db8:2::10/128; "
@@ -308,11 +312,11 @@ def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine
         assert leaves_by(machine, address) == nic
 
     # NetworkManager starts IPv6 anew with a change: what others added is put back with the rest.
-    machine.sh("ip address add 2001:db8:1::99/128 dev ens3 nodad; "
+    machine.sh(f"ip address add 2001:db8:1::99/128 dev ens3 nodad; ip address add {FOREIGN} dev ens3; "
                "ip route add 2001:db8:42::/48 via 2001:db8:1::1 dev ens3")
     cloud.describe({FIRST: Vnic(0, ONLY.subnet, ONLY.addresses, ["2001:db8:1::10"], "2001:db8:1::/64"), SECOND: second})
     after = asked(machine)
-    assert "2001:db8:1::99/128" in after.addresses("ens3", "inet6")
+    assert "2001:db8:1::99/128" in after.addresses("ens3", "inet6") and FOREIGN in after.addresses("ens3")
     # Its gateway is in a network that is only advertised: as soon as that is there again.
     machine.wait("ip -6 route show 2001:db8:42::/48 | grep ens3")
     assert "2001:db8:1::11/128" not in after.addresses("ens3", "inet6")

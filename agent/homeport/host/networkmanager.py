@@ -146,16 +146,17 @@ class Manager:
         settings, version = self._call(device, f"{SERVICE}.Device", "GetAppliedConnection", "u", 0)
         return dict(settings), int(version)
 
-    def reapply(self, device: str, settings: Settings, version: int) -> None:
+    def reapply(self, device: str, settings: Settings, version: int, *, preserve: bool = True) -> None:
         """Change what is applied, if it is still `version` (0: whatever it is); the profile stays as it is.
 
         What others added stays, too (NM_DEVICE_REAPPLY_FLAGS_PRESERVE_EXTERNAL_IP; before 1.42 there is no such flag),
-        but not in IPv6, which NetworkManager starts anew (measured with 1.42 and 1.52).
+        but not in IPv6, which NetworkManager starts anew (measured with 1.42 and 1.52). Without `preserve` nothing of
+        others stays: 1.42 loses IPv6 for good if it is to preserve (no link-local address, no DHCPv6; 1.52 doesn't).
         """
         try:
-            self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, 0x1)
+            self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, int(preserve))
         except BusError as error:
-            if not error.name.endswith(".InvalidArguments"):
+            if not preserve or not error.name.endswith(".InvalidArguments"):
                 raise
             self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, 0)
 

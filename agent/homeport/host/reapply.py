@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 RUNNING = range(DeviceState.PREPARE, DeviceState.DEACTIVATING)
 # The version that is changed: what was applied before, by us or by another, is not what this is made of.
 WHATEVER = 0
+GOOD_AT_IT = (1, 52)
 STARTING = 10.0  # seconds until a card that is given the bootstrap profile begins with IP
 PAUSE = 0.05
 
@@ -73,24 +74,36 @@ def put_beside(manager: Manager, plan: Plan, *, checkpoint_seconds: int) -> Call
     manager.create_checkpoint(checkpoint_seconds)
     device = _running(manager, name)
     before, _ = manager.applied(device.path)
-    added = plan.strangers.get(name, Added()).of_ipv6()
+    added = plan.strangers.get(name, Added())
+    preserve = can_preserve(manager)
     assert plan.card is not None
-    manager.reapply(device.path, merged(plan.card, plan.desired, added), WHATEVER)
+    manager.reapply(device.path, merged(plan.card, plan.desired, added.of_ipv6() if preserve else added), WHATEVER,
+                    preserve=preserve)
 
     def put_back() -> None:
-        manager.reapply(device.path, before, WHATEVER)
+        manager.reapply(device.path, before, WHATEVER, preserve=preserve)
         for path in manager.checkpoints():
             manager.destroy_checkpoint(path)
 
     return put_back
 
 
+def can_preserve(manager: Manager) -> bool:
+    """Whether this NetworkManager can be told to leave alone what it has not made, and keeps its IPv6 then.
+
+    1.42.4 does not, 1.52.1 does (measured); with those between the way is taken that works with both.
+    """
+    numbers = manager.version().split(".")
+    return tuple(int(number) for number in numbers[:2]) >= GOOD_AT_IT if all(map(str.isdigit, numbers[:2])) else True
+
+
 def take_back(manager: Manager, names: Iterable[str]) -> None:
     """Let these interfaces run with their profiles alone. Those that are away have nothing to take back."""
+    preserve = can_preserve(manager)
     for device in manager.devices():
         if device.interface in names and device.profile and device.state in RUNNING:
             try:
-                manager.reapply(device.path, settings_of(manager, device), WHATEVER)
+                manager.reapply(device.path, settings_of(manager, device), WHATEVER, preserve=preserve)
             except HomeportError as error:
                 log.warning("%s keeps what was added to its profile: %s; it goes with the next boot",
                             device.interface, error)
@@ -105,7 +118,7 @@ def share_rules(manager: Manager, names: Collection[str]) -> None:
                if device.interface in names and device.profile and device.state in RUNNING]
     found = {device.path: manager.applied(device.path)[0] for device in running}
     for path, settings in with_shared_rules(found).items():
-        manager.reapply(path, settings, WHATEVER)
+        manager.reapply(path, settings, WHATEVER, preserve=can_preserve(manager))
 
 
 def _running(manager: Manager, name: str) -> Device:
