@@ -93,6 +93,11 @@ bench: setup ## the figures of the README's table, as a table and as build/bench
 bench-peers: setup-peers ## time and memory beside them, for docs/peers.md; also build/bench-peers.json
 	$(WITH) "$$VENV/bin/python" tools/bench_peers.py
 
+.PHONY: bench-server
+bench-server: ## 10 000 simulated agents ask homeport-server at the same time; also build/bench-server.json
+	@tools/setup venv
+	$(WITH) "$$VENV/bin/python" tools/bench_server.py
+
 ##@ To see it
 
 .PHONY: demo
