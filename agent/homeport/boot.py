@@ -13,7 +13,7 @@ from collections.abc import Callable
 from homeport import fallback, kept, prepared, steps
 from homeport.core.document import Assignment
 from homeport.core.facts import Mode, Stage
-from homeport.core.plan import Plan
+from homeport.core.plan import Plan, refuse_to_move
 from homeport.errors import Bug, HomeportError, PersistError, SourceError
 from homeport.host import journal
 from homeport.machine import Machine
@@ -68,6 +68,7 @@ def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
     """Apply, compare, prove; committed only if all of it holds, else everything is as before."""
     if plan.in_force and not to_be_proven(machine):
         return
+    refuse_to_move(plan, machine.protected)
     with (Confirmation if plan.in_force else Transaction)(machine, plan) as transaction:
         steps.apply(machine, transaction)
         steps.compare(machine, transaction)

@@ -24,7 +24,7 @@ from homeport.core.document import Assignment
 from homeport.core.facts import Stage
 from homeport.core.identity import Identity, TpmFact
 from homeport.core.nics import Resolved, resolve
-from homeport.core.plan import Plan, refuse_to_move
+from homeport.core.plan import Plan
 from homeport.core.proof import Target
 from homeport.core.schema import is_policy
 from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending, PersistError
@@ -221,8 +221,6 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             strangers=strangers.find(shown, desired, before, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
-        if machine.protected:
-            refuse_to_move(plan, machine.protected)
         machine.report.plan = plan.lines()
         notes.append("in force" if plan.in_force else f"{len(plan.changes)} changes")
         return plan
