@@ -46,6 +46,21 @@ SEED: dict[str, Any] = {
 }  # fmt: skip
 
 
+WITH_TABLE = f"""[connection]
+id=with-table
+uuid={ADMIN_UUID}
+type=ethernet
+interface-name=enp1s0
+[ipv4]
+method=manual
+address1=192.168.122.99/24
+route1=203.0.113.0/24,192.168.122.1,10
+route1_options=table=30400
+[ipv6]
+method=disabled
+"""
+
+
 @pytest.fixture(params=sorted(TREES) or ["host"])
 def bed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bed]:
     tree = TREES.get(request.param, Path("/"))
@@ -305,3 +320,17 @@ def test_save_deactivate_and_the_reloads(bed: Bed, manager: Manager) -> None:
 ])
 def test_a_device_says_why_it_is_not_up(state: int, reason: int, words: str) -> None:
     assert Device("/", "enp1s0", state=state, reason=reason).why == words
+
+
+def test_what_is_applied_may_be_given_back(bed: Bed, manager: Manager) -> None:
+    """NetworkManager tells routes twice, once without their tables."""
+    manager.load([bed.write_profile("with-table", WITH_TABLE)])
+    manager.activate(ADMIN_UUID, "enp1s0")
+    device = up(manager, "with-table")
+    settings, _ = manager.applied(device.path)
+    more = {"address": ("s", "192.168.122.98"), "prefix": ("u", 24)}
+    settings["ipv4"]["address-data"] = ("aa{sv}", [*settings["ipv4"]["address-data"][1], more])
+    manager.reapply(device.path, settings, 0)
+    wait_until(lambda: "192.168.122.98" in bed.run("ip", "address"), timeout=10, what="the second address")
+    assert "203.0.113.0/24" in bed.run("ip", "route", "show", "table", "30400")
+    assert "203.0.113.0/24" not in bed.run("ip", "route")

@@ -24,6 +24,7 @@ from homeport.host.nm.values import (
     addresses,
     number,
     text,
+    without_legacy,
 )
 
 __all__ = ["Active", "BusError", "Device", "Manager", "NotReady", "Profile"]
@@ -153,6 +154,7 @@ class Manager:
         but not in IPv6, which NetworkManager starts anew (measured with 1.42 and 1.52). Without `preserve` nothing of
         others stays: 1.42 loses IPv6 for good if it is to preserve (no link-local address, no DHCPv6; 1.52 doesn't).
         """
+        settings = without_legacy(settings)
         try:
             self._call(device, f"{SERVICE}.Device", "Reapply", "a{sa{sv}}tu", settings, version, int(preserve))
         except BusError as error:

@@ -14,6 +14,8 @@ from typing import Any
 
 Variants = Mapping[str, tuple[str, Any]]  # an a{sv} as jeepney gives it
 Settings = dict[str, dict[str, tuple[str, Any]]]  # a{sa{sv}}: a profile's settings
+# The same once more, in a form without attributes; NetworkManager believes it more than the other one.
+LEGACY = {"addresses": "address-data", "address-labels": "address-data", "routes": "route-data"}
 
 
 class DeviceState(IntEnum):
@@ -148,3 +150,9 @@ def addresses(values: Variants) -> tuple[str, ...]:
     """`IP/PREFIX` of an IP4Config's or IP6Config's AddressData."""
     rows = values.get("AddressData", ("aa{sv}", []))[1]
     return tuple(f"{text(row, 'address')}/{number(row, 'prefix')}" for row in rows)
+
+
+def without_legacy(settings: Settings) -> Settings:
+    """As they may be given back: with the old form beside it a route's table would be forgotten."""
+    return {name: {key: value for key, value in section.items() if LEGACY.get(key) not in section}
+            for name, section in settings.items()}
