@@ -101,6 +101,18 @@ def test_taken_away(machine: Machine) -> None:
     assert manager.calls == [("load", str(etc), f"/{first.path}", f"/{second.path}"), ("activate", first.uuid)]
 
 
+def test_taken_away_without_a_networkmanager(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come later, and must not start with them then."""
+    prepared.write(machine.root, Prepared("assigned"), DOCUMENT, {"enp1s0": profile()})
+
+    def absent(_: Machine) -> Any:
+        raise ApplyError("NetworkManager does not answer")
+    monkeypatch.setattr(Machine, "manager", property(absent))
+    machine._protected = frozenset()
+    prepared.drop(machine)
+    assert in_run(machine.root) == [] and prepared.read(machine.root) is None
+
+
 def test_not_from_under_the_root(machine: Machine) -> None:
     record = prepared.write(machine.root, Prepared("assigned"), DOCUMENT,
                             {"enp1s0": profile(), "enp2s0": profile("enp2s0")})

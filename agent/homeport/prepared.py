@@ -14,7 +14,7 @@ import json
 import logging
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -175,6 +175,9 @@ def drop(machine: Machine) -> None:
         _take_down(machine, machine.manager, prepared)
     except (HomeportError, OSError) as error:
         log.warning("Cannot take away all profiles that were prepared: %s, going on", error)
+        if not machine.protected:
+            # A NetworkManager that is not there now must not start with them.
+            _remove(machine.root, prepared.profiles)
     try:
         forget(machine.root)
     except OSError as error:
@@ -184,8 +187,7 @@ def drop(machine: Machine) -> None:
 def _take_down(machine: Machine, manager: Manager, prepared: Prepared) -> None:
     held = {device.profile for device in manager.devices() if device.interface in machine.protected}
     gone = [file for file in prepared.profiles if file.uuid not in held]
-    for file in gone:
-        remove(machine.root, file.path)
+    _remove(machine.root, gone)
     paths = [f"/{file.path}" for file in gone]
     owned = {file.uuid: f"/{file.path}" for file in machine.store.read_manifest().keyfiles}
     lit = [owned[file.uuid] for file in gone if file.uuid in owned and os.path.exists(owned[file.uuid])]
@@ -196,6 +198,14 @@ def _take_down(machine: Machine, manager: Manager, prepared: Prepared) -> None:
         if left is not None:
             # It came to light, and is not in force before it is activated again.
             manager.activate(file.uuid, left.interface_name or None)
+
+
+def _remove(root: Path, files: Iterable[OwnedFile]) -> None:
+    for file in files:
+        try:
+            remove(root, file.path)
+        except OSError as error:
+            log.debug("cannot remove /%s: %s", file.path, error)
 
 
 def _record(root: Path, prepared: Prepared) -> None:
