@@ -25,6 +25,7 @@ from tagged import Tagged
 from test_80_vm import FIRST, NETWORK, SECOND, SLOW, MakeVm, in_initrd, static
 from vm.disk import vfat_disk
 from vm.hardware import Hardware
+from vm.machine import base_disk
 from world import World
 
 pytestmark = pytest.mark.vm_full("an hour of boots without KVM")
@@ -137,8 +138,9 @@ def test_clock_at_1970(world: World, make_vm: MakeVm) -> None:
 
 
 @pytest.fixture
-def target(world: World, request: pytest.FixtureRequest) -> Iterator[Target]:
+def target(world: World, make_vm: MakeVm) -> Iterator[Target]:
     image = make_image("netroot", modules=("iscsi",))
+    base_disk(image)  # of the tree as it is before somebody runs in it
     with Target(world, image.root) as running:
         yield running
 
