@@ -182,10 +182,14 @@ def refresh(arguments: argparse.Namespace) -> int:
 
 def refresh_once(arguments: argparse.Namespace) -> int:
     from homeport import boot as story
+    from homeport.report import RESET
     with a_machine(arguments) as machine:
-        before = machine.store.read_status() or {}
+        before, wanted = machine.store.read_status() or {}, machine.store.take_request()
+        if arguments.if_due and before.get("reason") == RESET:
+            print("homeport: this machine was reset; `homeport refresh` or the next boot asks its source again")
+            return os.EX_OK
         asked = any(map(just_asked, (before, machine.store.read_initrd_status() or {})))
-        if not machine.store.take_request() and arguments.if_due and asked:
+        if arguments.if_due and asked and not wanted:
             print("homeport: this boot has just asked its source; nothing to do")
             if before.get("changed") and str(before.get("source")).startswith("elemental "):
                 story.tell(machine)

@@ -24,6 +24,7 @@ from homeport.host.networkmanager import Profile
 from homeport.host.store import LIMIT
 from homeport.machine import Machine
 from homeport.prepare import is_generated
+from homeport.report import RESET
 from homeport.transaction import clear_stale_checkpoints, recover
 
 log = logging.getLogger(__name__)
@@ -73,7 +74,7 @@ def reset_now(machine: Machine) -> None:
     recover(machine)
     prepared.drop(machine)
     forget(machine)
-    machine.report.reason = "reset by command"
+    machine.report.reason = RESET
     try:
         dhcp(machine)
     except HomeportError as error:

@@ -19,6 +19,7 @@ from homeport.errors import DocumentError, HomeportError
 log = logging.getLogger(__name__)
 
 STATUS_VERSION = 1
+RESET = "reset by command"  # a reason: until the next boot no refresh brings back what somebody took away
 # A serial console is 80 to 100 characters wide, and the journal's prefix is not ours to shorten.
 CONSOLE_WIDTH = 100
 # A path or an address: a piece of it says more than the space that it would leave.
