@@ -17,7 +17,8 @@ import pytest
 
 TOP = Path(__file__).resolve().parents[1]
 PARTS = TOP / "tools/setup.d"
-PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm", "vm-trixie", "vm-forky", "fuzz")
+PIECES = ("venv", "nmstatectl", "guest-trixie", "guest-bookworm", "vm-trixie", "vm-forky", "fuzz", "peer-afterburn",
+          "peer-nm-cloud-setup")
 
 # Makes the piece "fake" under the key $2, in the cache $1, with the maker $3; $4 is how it is called.
 MAKE = f"""
@@ -181,7 +182,7 @@ def test_key_is_of_words_and_contents(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("changed", [None, "tools/setup.d/guest.sh", "tools/setup.d/vm.sh",
-                                     "tools/requirements.txt", "README.md"])
+                                     "tools/setup.d/peer.sh", "tools/requirements.txt", "README.md"])
 def test_keys_are_the_same_in_every_clone(tmp_path: Path, changed: str | None) -> None:
     """Each piece's key changes with its own part, and with nothing else; an emulated machine is a guest with more."""
     clone = tmp_path / "clone"
@@ -192,6 +193,7 @@ def test_keys_are_the_same_in_every_clone(tmp_path: Path, changed: str | None) -
     vms = {"vm-trixie", "vm-forky"}
     expected = {"tools/setup.d/guest.sh": {"guest-trixie", "guest-bookworm"} | vms,
                 "tools/setup.d/vm.sh": vms,
+                "tools/setup.d/peer.sh": {"peer-afterburn", "peer-nm-cloud-setup"},
                 "tools/requirements.txt": {"venv", "fuzz"}}
     assert {name for name in here if here[name] != there[name]} == expected.get(changed or "", set())
     assert len(set(here.values())) == len(here)
