@@ -53,7 +53,7 @@ def test_forky(world: World, server: ConfigServer, make_vm: MakeVm, own_units: b
 # Shapes
 
 
-def test_vrf_bridge_and_dummy(world: World, make_vm: MakeVm) -> None:
+def test_vrf_bridge_and_dummy(world: World, make_vm: MakeVm, falling: None) -> None:
     """Without any network to be asked by: the document is a file of the firmware (fw_cfg). Then without it."""
     other = world.add_lan("behind", ["10.46.0.1/24"])
     nics = (Nic("enp1s0", FIRST), Nic("enp2s0", SECOND, lan=other))
@@ -184,7 +184,7 @@ def test_nic_plugged_in_late(world: World, server: ConfigServer, make_vm: MakeVm
     assert boot.status["exit"] == 0
 
 
-def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
+def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path, falling: None) -> None:
     """What was taken from a drive once stays when the drive has gone."""
     machine = make_vm()
     drive = tmp_path / "drive.img"
