@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
 
-from homeport import kept, prepare, prepared, start
+from homeport import kept, prepare, prepared, start, steps
 from homeport.core.keyfile import parse
 from homeport.host import keyfiles
 from homeport.host.files import write_atomic
@@ -122,6 +122,27 @@ def test_a_document_at_hand(tmp_path: Path, real: Path) -> None:
     assert profile.raw("ethernet", "mac-address") == "52:54:00:00:00:01"
     assert [file.uuid for file in found.profiles] == [profile.raw("connection", "uuid")]
     assert starts(tmp_path)
+
+
+@pytest.mark.parametrize(("document", "asked"), [
+    (DOCUMENT, False),
+    (f"machines:\n- match: {{serial: none}}\n  config: {{interfaces: []}}\n- config: {json.dumps(DOCUMENT)}\n", False),
+    ("machines:\n- match: {tpmHash: abc}\n  config: {interfaces: []}\n", True),
+])
+def test_the_tpm_is_asked_only_if_it_may_choose(
+    tmp_path: Path, real: Path, document: str, asked: bool, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It may take half a minute, in which the root file system is not looked for."""
+    done: list[str] = []
+
+    def identify(machine: Machine) -> None:
+        done.append("asked")
+        machine.report.identity = {"kind": "tpm"}
+    monkeypatch.setattr(steps, "identify", identify)
+    put(tmp_path, "etc/homeport/assignment.yaml", document)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    assert bool(done) == asked
+    assert len(done) < 2
 
 
 def test_another_document_than_the_kept_one(tmp_path: Path, real: Path) -> None:

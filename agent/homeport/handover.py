@@ -172,9 +172,7 @@ def render(machine: Machine, rung: str, reply: Reply, real: Path) -> bool:
     """Whether the document's profiles are where the real root's NetworkManager looks first."""
     machine.facts = replace(machine.facts, machine_id=read_machine_id(real))
     try:
-        if machine.identity is None:
-            steps.identify(machine)
-        made = offline.make(machine, steps.understand(machine, reply), start.known_uuids(real))
+        made = offline.make(machine, start.understand(machine, reply), start.known_uuids(real))
         if made:
             prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
     except (HomeportError, OSError) as error:

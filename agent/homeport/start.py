@@ -18,17 +18,19 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from homeport import fallback, kept, offline, prepared, sources, steps
-from homeport.core import initrd
+from homeport.core import identity, initrd
 from homeport.core.cmdline import parse
+from homeport.core.document import Assignment
 from homeport.core.identity import Identity
 from homeport.core.initrd import Decision
 from homeport.errors import HomeportError, NoAssignment, Unconfigured
 from homeport.host import keyfiles, profiles
-from homeport.host.files import make_dir, remove, write_atomic
+from homeport.host.files import is_dir, make_dir, remove, write_atomic
 from homeport.host.store import INITRD, Store
 from homeport.machine import Machine
 from homeport.prepare import is_generated, mark, read_arguments, tell
 from homeport.sources import AT_HAND, Reply, drive, seeds
+from homeport.sources.address import is_url
 
 log = logging.getLogger(__name__)
 
@@ -106,8 +108,7 @@ def read_at_hand(machine: Machine) -> Reply:
     """The document of the first source that needs no network. Raises as `sources.fetch` does."""
     if not sources.is_at_hand(machine.settings, machine.root):
         raise Unconfigured("no document is at hand")
-    if machine.identity is None:
-        steps.identify(machine)
+    identify(machine, thoroughly=may_be_named_by_tpm(machine))
     here = machine.settings.replace(sources=tuple(name for name in machine.settings.sources if name in AT_HAND))
     return sources.fetch(here, machine.identity or Identity(), root=machine.root, facts=machine.facts,
                          deadline=time.monotonic() + DRIVE_WAIT)
@@ -115,14 +116,36 @@ def read_at_hand(machine: Machine) -> Reply:
 
 def render(machine: Machine, rung: str, reply: Reply, known: dict[str, str]) -> str:
     """The document's profiles, where NetworkManager looks first. Raises DocumentError, ApplyError, PersistError."""
-    if machine.identity is None:
-        steps.identify(machine)
-    assignment = steps.understand(machine, reply)
-    made = offline.make(machine, assignment, known)
+    made = offline.make(machine, understand(machine, reply), known)
     if not made:
         raise NoAssignment(f"{reply.label} configures nothing")
     machine.prepared = prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
     return f"{reply.label}: {', '.join(made)}"
+
+
+def understand(machine: Machine, reply: Reply) -> Assignment:
+    """The assignment in it for this machine. Raises DocumentError, Pending, NoAssignment."""
+    identify(machine, thoroughly=b"tpmhash" in reply.data.lower())
+    return steps.understand(machine, reply)
+
+
+def identify(machine: Machine, *, thoroughly: bool) -> None:
+    """Who this machine is, as far as a document at hand may ask: the TPM, which may take half a minute, only if that
+    may choose another one.
+    """
+    if thoroughly:
+        if machine.report.identity == {}:
+            steps.identify(machine)
+        return
+    if machine.identity is None:
+        order = tuple(kind for kind in machine.settings.identity_order if kind != "tpm")
+        machine.identity = identity.identify(machine.facts, order=order, override=machine.settings.identity)
+
+
+def may_be_named_by_tpm(machine: Machine) -> bool:
+    """Whether there is a place where documents are named after machines."""
+    places = [location for location in machine.settings.config if not is_url(location)]
+    return drive.is_there(machine.root) or any("{tpmhash}" in place or is_dir(machine.root, place) for place in places)
 
 
 def take_over(machine: Machine, real: Path) -> str:
