@@ -44,6 +44,9 @@ def test_google_forwards_addresses(world: World, make_machine: MakeMachine) -> N
         world.namespace.run(["ping", "-c", "1", "-W", "3", "-q", "203.0.113.80"])
         world.namespace.ip("route", "delete", "203.0.113.80/32")
 
+        # After its restart NetworkManager doesn't know of what is still in the kernel. It has to, to take it away.
+        machine.sh("systemctl restart NetworkManager; nm-online -q -t 30")
+        assert set(machine.look().addresses("ens3")) == {"10.0.1.10/24", "203.0.113.80/32", "203.0.113.81/32"}
         cloud.forward(["203.0.113.81"], ["203.0.113.82"])
         machine.run(["homeport", "refresh"], timeout=60)
         after = machine.look()

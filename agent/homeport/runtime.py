@@ -91,7 +91,8 @@ def plan_card(name: str, whole: Plan, before: State, shown: State, card: beside.
     current = former.without_strangers(shown, part, was)
     return replace(
         whole, desired=part,
-        changes=(*differences(part, current, thorough=True), *beside.other_metrics(part, card)),
+        changes=(*differences(part, current, thorough=True), *beside.other_metrics(part, card),
+                 *beside.not_held(part, card)),
         strangers=strangers.find(shown, part, was, [name]), card=card)
 
 

@@ -12,6 +12,7 @@ from homeport.core.beside import (
     Settings,
     fits,
     merged,
+    not_held,
     other_metrics,
     part,
     reduced,
@@ -80,6 +81,15 @@ def test_a_card_that_is_left_alone_doesnt_stop_the_other(card: Card | None, why:
     assert len(notes) == 1 and notes[0].startswith("ens3 is left as it is") and why in notes[0]
     assert [each["name"] for each in state["interfaces"]] == ["ens4"]
     assert state["route-rules"]["config"] == [FOR_ALL, rule("10.0.2.10/32", 30401)]
+
+
+def test_an_address_that_is_only_in_the_kernel_is_handed_to_networkmanager() -> None:
+    state, _ = reduced(DOCUMENT, {"ens3": BOOTSTRAP})
+    some = Card(BOOTSTRAP.settings, held=frozenset(("10.0.1.10",)))
+    assert [str(each) for each in not_held(part(state, "ens3"), some)] == [
+        "interfaces[0].ipv4.address: not NetworkManager's; 10.0.1.11"]
+    assert not_held(part(state, "ens3"), Card(BOOTSTRAP.settings, held=frozenset(("10.0.1.10", "10.0.1.11")))) == []
+    assert not_held(part(state, "ens3"), BOOTSTRAP) == []  # it has no profile yet
 
 
 def test_whole_profiles_without_one_card() -> None:

@@ -39,12 +39,14 @@ class Card:
     """A card's profile. `ours` is the bootstrap, which is for what the metadata say to overrule.
 
     `metrics` are those that its automatic routes have now, by family: `nmstatectl show` tells them of the wrong
-    card where two have one profile.
+    card where two have one profile. `held` are the addresses that NetworkManager runs it with: one that is only in the
+    kernel, as after a restart of NetworkManager's, it would not take away again.
     """
 
     settings: Settings
     ours: bool = False
     metrics: Mapping[str, int] = field(default_factory=dict)
+    held: frozenset[str] | None = None
 
     @property
     def skip(self) -> bool:
@@ -143,6 +145,14 @@ def other_metrics(part: State, card: Card) -> list[Complaint]:
     return [difference(("interfaces", 0, family, "auto-route-metric"), card.metrics.get(family), wanted)
             for entry in part["interfaces"] for family, _, _ in FAMILIES
             if (wanted := entry.get(family, {}).get("auto-route-metric")) not in (None, card.metrics.get(family))]
+
+
+def not_held(part: State, card: Card) -> list[Complaint]:
+    """Addresses of the part that NetworkManager doesn't know of, wherever they are."""
+    return [] if card.held is None else [
+        Complaint(f"interfaces[0].{family}.address", "not NetworkManager's", plain_ip(item["ip"]))
+        for entry in part["interfaces"] for family, _, _ in FAMILIES
+        for item in entry.get(family, {}).get("address", ()) if plain_ip(item["ip"]) not in card.held]
 
 
 def nothing(name: str, card: Card) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable
 
 from homeport.core.beside import Card, Settings, merged, with_shared_rules
+from homeport.core.compare.values import plain_ip
 from homeport.core.plan import Plan
 from homeport.core.strangers import Added
 from homeport.errors import ApplyError, HomeportError
@@ -38,9 +39,10 @@ def read_cards(manager: Manager, names: Collection[str]) -> dict[str, Card]:
         if device.interface not in names or device.interface in external:
             continue
         if device.profile and device.state in RUNNING:
+            applied, _ = manager.applied(device.path)
             cards[device.interface] = Card(
                 settings_of(manager, device), ours=device.profile_id == profiles.BOOTSTRAP,
-                metrics=metrics(manager.applied(device.path)[0]))
+                metrics=metrics(applied), held=held(applied))
         elif device.managed and bootstrap is not None:
             cards[device.interface] = Card(manager.profile_settings(bootstrap.uuid), ours=True)
     return cards
@@ -50,6 +52,12 @@ def metrics(applied: Settings) -> dict[str, int]:
     """The metrics of automatic routes by family, where the settings say any."""
     found = {family: applied.get(family, {}).get("route-metric", ("x", -1))[1] for family in ("ipv4", "ipv6")}
     return {family: int(metric) for family, metric in found.items() if metric != -1}
+
+
+def held(applied: Settings) -> frozenset[str]:
+    """The static addresses of the settings."""
+    return frozenset(plain_ip(row["address"][1]) for family in ("ipv4", "ipv6")
+                     for row in applied.get(family, {}).get("address-data", ("aa{sv}", []))[1])
 
 
 def settings_of(manager: Manager, device: Device) -> Settings:
