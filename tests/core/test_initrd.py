@@ -100,6 +100,8 @@ def test_card_that_it_booted_from(cmdline: str, mac: str) -> None:
     ("root=UUID=12 rd.luks.uuid=34", None),
     ("root=UUID=12 rd.luks=0", RootDevice("/dev/disk/by-uuid/12")),
     ("root=nfs:192.0.2.1:/", None),
+    ("root=UUID=12 netroot=iscsi:192.0.2.1::::iqn.2026:x", None),
+    ("root=UUID=12 rd.iscsi.firmware", None),
     ("root=/dev/nbd0", None),
     ("root=live:CDLABEL=COS_LIVE", None),
     ("", None),

@@ -128,9 +128,10 @@ def boot_mac(arguments: Arguments) -> str:
 
 
 def root_device(arguments: Arguments) -> RootDevice | None:
-    """The device of the root file system; None if it is not on one, or on one that has to be unlocked or made first.
+    """The device of the root file system; None if it is not on one, or on one that has to be unlocked, made, or reached
+    over the network first.
     """
-    if any(name.startswith(("rd.luks", "luks.", "rd.luks.")) and (value or "1").lower() not in NO
+    if standing_on_network(arguments) or any(name.startswith(("rd.luks", "luks.", "rd.luks.")) and (value or "1").lower() not in NO
            for name, value in arguments):
         return None
     root = _last(arguments, "root").removeprefix("block:")
