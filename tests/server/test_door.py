@@ -65,6 +65,12 @@ class Guest(asyncio.Protocol):
             self.bench.door.welcome(self.transport)
 
 
+@pytest.fixture(autouse=True)
+def _nobody_stalls(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow this computer is."""
+    monkeypatch.setattr(doors, "STALLED", 60.0)
+
+
 def with_bench(bench: Bench, story: Callable[[Bench], Coroutine[Any, Any, None]]) -> None:
     async def run() -> None:
         bench.open()
@@ -90,11 +96,25 @@ def test_nobody_comes_in_while_there_is_enough_to_do() -> None:
     async def story(bench: Bench) -> None:
         bench.room = False
         await bench.connect(*range(40))
-        await asyncio.sleep(0.2)
+        await bench.settle(lambda: len(bench.let_in) == FEW)
+        await asyncio.sleep(0.1)
         assert bench.let_in == list(range(FEW))
         bench.room = True
         await bench.settle(lambda: len(bench.let_in) == 40)
         assert bench.let_in == list(range(40))
+
+    with_bench(Bench(), story)
+
+
+def test_who_stalls_keeps_nobody_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many have been let in and go no further, while there is enough to do."""
+    monkeypatch.setattr(doors, "STALLED", 0.1)
+
+    async def story(bench: Bench) -> None:
+        bench.room = False
+        await bench.connect(*range(FEW + 4))
+        await bench.settle(lambda: len(bench.let_in) == FEW + 4)
+        assert bench.let_in == list(range(FEW + 4))
 
     with_bench(Bench(), story)
 

@@ -3,8 +3,8 @@
 Whoever connects waits in the lobby, which costs a descriptor, until he says something; then he is let in, and until he
 has shown what he wants he is a stranger. Three things can go wrong, and each has its own rule:
 
-* *Many idle ones.* When there is no room, the one who has waited for longest goes, then the stranger who has stood
-  there for longest: hundreds of them cost a bounded amount of memory and keep nobody out.
+* *Many idle ones.* When there is no room, a stranger goes who stalls, then the one who has waited for longest: hundreds
+  of them cost a bounded amount of memory and keep nobody out.
 * *Too many at once*, as when the power comes back. Nobody is let in while we are not through with those who are in:
   work that is begun is finished before its client gives up, instead of all of it being too late. Of those who wait
   the newest comes first then, for the oldest is about to give up.
@@ -37,11 +37,13 @@ BACKLOG = 1_024
 ACCEPTED_AT_ONCE = 16
 # A turn of the event loop that takes so long, in seconds, says that there is enough to do already.
 LONG_TURN = 0.03
-# But so many may be in however slow this computer is.
+# But so many may be in however slow this computer is; and who has said nothing for so many seconds is none of them, or
+# those who stall would keep out the others.
 FEW = 16
+STALLED = 0.5
 # With more than so many waiting it is the newest one's turn.
 MANY = 64
-# Seconds that a stranger may stand there when there is no room: his own fault if we have time for him, ours if not.
+# Seconds that a stranger may stall when there is no room: his own fault if we have time for him, ours if not.
 GRACE, GRACE_WHEN_BUSY = 0.25, 5.0
 ESTABLISHED = 1  # TCP_ESTABLISHED, the first byte of tcp_info
 # asyncio gives each TLS connection a buffer of 256 KiB, before its greeting even: a quarter of a gigabyte for a full
@@ -61,6 +63,7 @@ class Visitor:
     peer: str
     since: float
     socket: socket.socket
+    last: float = 0.0  # when something came from it
     transport: asyncio.Transport | None = None
     inside: bool = False
     stranger: bool = True
@@ -90,8 +93,8 @@ class Visitor:
 class Scales(asyncio.Protocol):
     """Weighs what comes before `inner` gets it; too much ends the connection."""
 
-    def __init__(self, inner: asyncio.Protocol, peer: str) -> None:
-        self.inner, self.peer = inner, peer
+    def __init__(self, inner: asyncio.Protocol, visitor: Visitor, clock: Callable[[], float]) -> None:
+        self.inner, self.visitor, self.clock = inner, visitor, clock
         self.left = MOST_BYTES
         self.transport: asyncio.BaseTransport | None = None
 
@@ -101,11 +104,12 @@ class Scales(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         self.left -= len(data)
+        self.visitor.last = self.clock()
         if self.left >= 0:
             self.inner.data_received(data)
         elif isinstance(self.transport, asyncio.Transport):
             if self.left + len(data) >= 0:  # once
-                log.warning("%s: more than %d KiB in one connection; closed", self.peer, MOST_BYTES >> 10)
+                log.warning("%s: more than %d KiB in one connection; closed", self.visitor.peer, MOST_BYTES >> 10)
             self.transport.abort()
 
     def eof_received(self) -> bool | None:
@@ -209,7 +213,7 @@ class Door:
             visitor = self._next()
             if visitor is None:
                 continue
-            visitor.inside, visitor.since = True, loop.time()
+            visitor.inside, visitor.since, visitor.last = True, loop.time(), loop.time()
             self._outside.pop(visitor, None)
             self._start(self._greet(visitor))
             while True:
@@ -221,8 +225,10 @@ class Door:
                 await asyncio.sleep(LONG_TURN / 3)
 
     def _overworked(self) -> bool:
-        inside = len(self.visitors) - len(self._outside)
-        return inside >= FEW and (self._turn > LONG_TURN or not self.could_serve(inside))
+        """Whether those who are in, and go on, are enough for now."""
+        latest = asyncio.get_running_loop().time() - STALLED
+        lively = sum(visitor.inside and visitor.last > latest for visitor in self.visitors)
+        return lively >= FEW and (self._turn > LONG_TURN or not self.could_serve(lively))
 
     def _next(self) -> Visitor | None:
         """Whose turn it is, None if it is nobody's."""
@@ -241,7 +247,7 @@ class Door:
         loop = asyncio.get_running_loop()
         try:
             transport, _ = await loop.connect_accepted_socket(
-                lambda: Scales(self.make_protocol(), visitor.peer), visitor.socket, ssl=self.tls,
+                lambda: Scales(self.make_protocol(), visitor, loop.time), visitor.socket, ssl=self.tls,
                 ssl_handshake_timeout=STRANGER_SECONDS if self.tls else None)
         except (OSError, TimeoutError, ValueError) as error:
             # A port scanner, a machine without our CA: the machine's side says more than we can.
@@ -265,13 +271,17 @@ class Door:
         if now - self._crowded > 10:
             log.warning("%d connections are open: closing those that have not asked for anything", len(self.visitors))
             self._crowded = now
-        latest = now - (GRACE_WHEN_BUSY if self._overworked() else GRACE)
-        idle = next(iter(self._outside), None) or next(
-            (visitor for visitor in self.visitors if visitor.stranger and visitor.since < latest), None)
+        idle = (self._stranger(now - GRACE_WHEN_BUSY) or next(iter(self._outside), None)
+                or (None if self._overworked() else self._stranger(now - GRACE)))
         if idle is None:
             return False
         self._throw_out(idle)
         return True
+
+    def _stranger(self, latest: float) -> Visitor | None:
+        """One who was let in, and from whom nothing has come since then."""
+        return next((visitor for visitor in self.visitors
+                     if visitor.inside and visitor.stranger and visitor.last < latest), None)
 
     async def _sweep(self) -> None:
         """Every now and then: forget who has gone, throw out who only stands there."""
