@@ -131,7 +131,8 @@ def root_device(arguments: Arguments) -> RootDevice | None:
     """The device of the root file system; None if it is not on one, or on one that has to be unlocked, made, or reached
     over the network first.
     """
-    locked = any(name.startswith(("rd.luks", "luks.")) and (value or "1").lower() not in NO for name, value in arguments)
+    locked = any(name.startswith(("rd.luks", "luks.")) and (value or "1").lower() not in NO
+                 for name, value in arguments)
     if locked or standing_on_network(arguments):
         return None
     root = _last(arguments, "root").removeprefix("block:")
