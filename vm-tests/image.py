@@ -132,26 +132,28 @@ def build(image: Image, output: Path, *arguments: str) -> str:
 
 
 def unpack(initramfs: Path, folder: Path) -> Path:
-    """The files of an initramfs, as root would see them."""
+    """The files of an initramfs, as root would see them: of all archives in it, the later ones over the former."""
     folder.mkdir(parents=True)
-    data = _main_archive(initramfs.read_bytes())
-    if data[:4] == b"\x28\xb5\x2f\xfd":
-        data = subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
-    subprocess.run(["cpio", "--extract", "--make-directories", "--preserve-modification-time", "--quiet"],
-                   cwd=folder, input=data, check=True)  # fmt: skip
+    for data in _archives(initramfs.read_bytes()):
+        subprocess.run(["cpio", "--extract", "--make-directories", "--preserve-modification-time", "--unconditional",
+                        "--quiet"], cwd=folder, input=data, check=True)  # fmt: skip
     return folder
 
 
-def _main_archive(data: bytes) -> bytes:
-    """What is behind the archive of microcode that dracut may put first; an archive as in vm/cpio.py."""
-    at, name = 0, b""
-    while name != b"TRAILER!!!\0" and data[at:at + 4] == b"0707":
-        size, length = int(data[at + 54:at + 62], 16), int(data[at + 94:at + 102], 16)
-        name = data[at + 110:at + 110 + length]
-        at = (at + 110 + length + 3) // 4 * 4
-        at = (at + size + 3) // 4 * 4
-    rest = data[at:].lstrip(b"\0")
-    return rest or data
+def _archives(data: bytes) -> Iterator[bytes]:
+    """dracut 112 has one of its own for kernel modules, which are compressed already. "newc" as in vm/cpio.py."""
+    while data := data.lstrip(b"\0"):
+        if data[:4] == b"\x28\xb5\x2f\xfd":
+            data = subprocess.run(["zstd", "-dcq"], input=data, stdout=subprocess.PIPE, check=True).stdout
+        assert data[:4] == b"0707", f"not an archive: {data[:8]!r}"
+        at, name = 0, b""
+        while name != b"TRAILER!!!\0":
+            size, length = int(data[at + 54:at + 62], 16), int(data[at + 94:at + 102], 16)
+            name = data[at + 110:at + 110 + length]
+            at = (at + 110 + length + 3) // 4 * 4
+            at = (at + size + 3) // 4 * 4
+        yield data[:at]
+        data = data[at:]
 
 
 def _key(kind: _Kind, tree: Path) -> str:

@@ -20,6 +20,7 @@ from pathlib import Path
 
 import pytest
 
+from homeport.host.preflight import KINDS
 from image import Image, build, make_image, modes, unpack
 from seed import SEED, seed_document
 from trees import REPOSITORY, NotPrepared, work_folder
@@ -121,13 +122,13 @@ def trixie() -> Image:
     return image_of("trixie")
 
 
-def image_of(suite: str, *, homeport: bool = True) -> Image:
+def image_of(suite: str, *, homeport: bool = True, own_units: bool = False) -> Image:
     if os.geteuid() != 0:
         pytest.skip("an image is made by root only")
     try:
         if not shutil.which("cpio"):
             raise NotPrepared("cpio is not installed (run: make setup-tests)")
-        return make_image(suite, homeport=homeport)
+        return make_image(suite, homeport=homeport, own_units=own_units)
     except NotPrepared as error:
         if os.environ.get("CI"):
             raise
@@ -253,6 +254,19 @@ def test_document_is_fetched_over_tls(with_homeport: Unpacked, world: World) -> 
     assert "inventory-ip" in fetched.stdout
 
 
+def test_every_link_fact_and_drive_has_its_driver(with_homeport: Unpacked) -> None:
+    """What this kernel has of it."""
+    def drivers(root: Path) -> set[str]:
+        folder = next((root / "usr/lib/modules").iterdir())
+        return {re.sub(r"\.ko.*$", "", path.name).replace("-", "_") for path in folder.rglob("*.ko*")}
+
+    wanted = {*KINDS, "tun", "wireguard", "dmi_sysfs", "qemu_fw_cfg", "tpm_crb", "tpm_tis", "isofs", "vfat", "ext4",
+              "sr_mod", "virtio_blk", "usb_storage", "ahci"}  # fmt: skip
+    there = drivers(with_homeport.image.tree)
+    assert there >= {"bonding", "8021q", "vrf", "dummy", "macvlan", "vxlan"}
+    assert wanted & there <= drivers(with_homeport.root)
+
+
 def test_units_and_modes(with_homeport: Unpacked) -> None:
     root = with_homeport.root
     for name in ("prepare", "initrd", "handover"):
@@ -304,6 +318,18 @@ def test_settings_of_the_machine(trixie: Image, tmp_path: Path) -> None:
     # A card, a drive and a TPM that this machine has not while the image is made.
     drivers = {re.sub(r"\.ko.*$", "", path.name) for path in (root / "usr/lib/modules").rglob("*.ko*")}
     assert drivers >= {"bonding", "8021q", "vrf", "macvlan", "isofs", "vfat", "sr_mod", "qemu_fw_cfg"}
+
+
+@pytest.mark.vm_full("another initramfs, of another suite")
+def test_units_of_networkmanagers_own() -> None:
+    """From 1.54 on NetworkManager has units for the initramfs, and from 1.56 a generator that starts them."""
+    for files in unpacked(image_of("forky", own_units=True)):
+        units = files.root / "usr/lib/systemd/system"
+        for name in ("NetworkManager-config-initrd", "NetworkManager-initrd", "NetworkManager-wait-online-initrd"):
+            assert "@" not in (units / f"{name}.service").read_text()
+        assert (units / "NetworkManager-wait-online-initrd.service.d/50-homeport.conf").exists()
+        assert (files.root / "usr/lib/systemd/system-generators/nm-initrd-generator.sh").exists()
+        assert not (units / "nm-initrd.service").exists()
 
 
 def test_half_a_program_is_no_image(trixie: Image, tmp_path: Path) -> None:

@@ -66,6 +66,7 @@ IF_LOADED = {
     "_pydatetime": "replaces a C module that is there",
     "_pydecimal": "replaces a C module that is there",
     "_threading_local": "replaces a C module that is there",
+    "typing_extensions": "types of a newer Python, for those who check them",
     "csv": "lists of installed packages (importlib.metadata)",
     "doctest": "tests",
     "tracemalloc": "where memory went, for warnings",
