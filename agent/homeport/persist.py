@@ -12,7 +12,7 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from homeport import fastpath
@@ -22,7 +22,7 @@ from homeport.core.strangers import without
 from homeport.errors import ApplyError, PersistError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
-from homeport.host.networkmanager import Profile
+from homeport.host.networkmanager import Device, Profile
 from homeport.host.store import INFLIGHT, LIMIT, PREPARED, STAMP, Manifest, OwnedFile
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
@@ -73,10 +73,11 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
 def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]:
     """Interface -> (UUID, keyfile) for all that is in force: NetworkManager's own text, made ours."""
     manager = machine.manager
+    devices = manager.devices()
     chosen = profiles.persisted_set(
-        manager.profiles(), manager.devices(), plan.interfaces, before=machine.in_memory,
+        manager.profiles(), devices, plan.interfaces, before=machine.in_memory,
         ours=machine.store.read_manifest().uuids | prepared_uuids(machine), loopback=plan.needs_loopback)
-    by_name = profiles.by_name(chosen)
+    by_name = profiles.by_name(chosen, known_interfaces(machine, devices))
     made = own_profiles(
         {name: read_profile(profile, plan) for name, profile in by_name.items()},
         uuids={name: profile.uuid for name, profile in by_name.items()},
@@ -85,6 +86,12 @@ def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]
     if homeless:
         log.warning("No interface can keep the DNS servers %s, going on without them", ", ".join(homeless))
     return {name: (by_name[name].uuid, keyfile) for name, keyfile in made.items()}
+
+
+def known_interfaces(machine: Machine, devices: Iterable[Device]) -> dict[str, str]:
+    """UUID -> interface of the profiles that are ours, and of those that are active."""
+    ours = (*machine.store.read_manifest().owned, *(machine.prepared.profiles if machine.prepared else ()))
+    return {file.uuid: file.interface for file in ours} | {device.profile: device.interface for device in devices}
 
 
 def prepared_uuids(machine: Machine) -> frozenset[str]:

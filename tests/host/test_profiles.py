@@ -103,6 +103,15 @@ def test_names_of_profiles_that_share_an_interface_name() -> None:
     assert sorted(found) == ["br0-br", "br0-if", "eth0", "y"]
 
 
+def test_name_of_a_profile_for_a_card_by_its_mac() -> None:
+    """It names no interface; were it called by its id, it would get a longer one at every boot."""
+    by_mac = profile("homeport-enp1s0")
+    assert list(profiles.by_name([by_mac], {by_mac.uuid: "enp1s0"})) == ["enp1s0"]
+    assert list(profiles.by_name([by_mac])) == ["homeport-enp1s0"]
+    two = [by_mac, profile("x", "enp1s0")]
+    assert sorted(profiles.by_name(two, {by_mac.uuid: "enp1s0"})) == ["homeport-enp1s0", "x"]
+
+
 @pytest.mark.parametrize(("address", "usable"), [
     ("192.0.2.1/24", True), ("2001:db8::1/64", True), ("169.254.3.4/16", False), ("fe80::1/64", False), ("", False),
 ])

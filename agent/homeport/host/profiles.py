@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any
 
 from homeport.host.networkmanager import Device, Manager, Profile
@@ -106,9 +107,11 @@ def persisted_set(profiles: Iterable[Profile], devices: Iterable[Device], wanted
     return [profile for profile in profiles if not profile.external and belongs(profile)]
 
 
-def by_name(profiles: Iterable[Profile]) -> dict[str, Profile]:
-    """Each under the name of its interface; under its own id where that name has several (Open vSwitch)."""
-    profiles = list(profiles)
-    count = Counter(profile.interface_name for profile in profiles)
-    return {profile.interface_name if count[profile.interface_name] == 1 and profile.interface_name else profile.id:
-            profile for profile in profiles}
+def by_name(profiles: Iterable[Profile], interfaces: Mapping[str, str] = MappingProxyType({})) -> dict[str, Profile]:
+    """Each under the name of its interface; under its own id where that name has several (Open vSwitch).
+
+    One that is for a card by its MAC names no interface: `interfaces` says by UUID which that is.
+    """
+    named = [(profile.interface_name or interfaces.get(profile.uuid, ""), profile) for profile in profiles]
+    count = Counter(name for name, _ in named)
+    return {name if count[name] == 1 and name else profile.id: profile for name, profile in named}
