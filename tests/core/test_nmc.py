@@ -17,8 +17,10 @@ DOCUMENT = f"""\
 configurator: nmc
 config:
   interfaces:
-  - {{name: eth0, type: ethernet, state: up, mac-address: "{A.upper()}", ipv4: {{enabled: false}}, ipv6: {{enabled: false}}}}
-  - {{name: eth10, type: ethernet, state: up, mac-address: "{B}", ipv4: {{enabled: false}}, ipv6: {{enabled: false}}}}
+  - {{name: eth0, type: ethernet, state: up, mac-address: "{A.upper()}",
+      ipv4: {{enabled: false}}, ipv6: {{enabled: false}}}}
+  - {{name: eth10, type: ethernet, state: up, mac-address: "{B}",
+      ipv4: {{enabled: false}}, ipv6: {{enabled: false}}}}
   - name: eth0.10
     type: vlan
     state: up

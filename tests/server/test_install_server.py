@@ -88,7 +88,7 @@ def test_one_file_is_the_whole_program(tmp_path: Path) -> None:
 def test_a_library_that_is_missing_is_said(tmp_path: Path) -> None:
     """By an interpreter that has none of them: one line, what to install, and no trace of our code."""
     install(tmp_path)
-    bare = [sys.executable, "-I", "-S", tmp_path / PROGRAM, "check", TOP / "tests/data/server"]
+    bare = [sys.executable, "-I", "-S", str(tmp_path / PROGRAM), "check", str(TOP / "tests/data/server")]
     done = subprocess.run(bare, capture_output=True, text=True, check=False)
     assert done.returncode == os.EX_CONFIG, done.stderr
     assert done.stderr.startswith("homeport-server: The Python library ")
