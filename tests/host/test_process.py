@@ -182,6 +182,9 @@ def start_parent(tmp_path: Path, more: str = "", call: str = "timeout=60") -> su
     program = textwrap.dedent("""
         import signal, sys
         from homeport.host.process import run
+        # A job in the background, or under nohup, is started with these ignored.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGHUP, signal.SIG_DFL)
         {more}
         try:
             done = run([sys.executable, "-c", {child!r}, {seen!r}], {call})

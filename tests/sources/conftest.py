@@ -156,7 +156,7 @@ class Asking:
     def __call__(self, *locations: str, within: float = 120.0, identity: Identity = WHO, **more: Any) -> Reply:
         options = {name: more.pop(name) for name in ("etag", "etag_url", "floor", "root") if name in more}
         options.setdefault("root", "/nonexistent")
-        values = {"config": locations, "connect_timeout": 0.5, "header_timeout": 0.5, "body_timeout": 0.5, **more}
+        values = {"config": locations, "connect_timeout": 5.0, "header_timeout": 5.0, "body_timeout": 5.0, **more}
         return sources.fetch(Settings(values), identity, deadline=self.fake.time + within, clock=self.fake.clock,
                              progress=self.lines.append, **options)
 

@@ -64,13 +64,13 @@ def test_before_the_floor_a_certificate_may_begin_later(authority: Any, https: A
     server = https(authority.server(start=FUTURE, end=FAR))
     assert ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2035).data
     with pytest.raises(Unreachable, match="is not valid yet"):
-        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2020, within=0.9)
+        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2020, within=6.0)
 
 
 def test_before_the_floor_what_ended_before_it_is_expired(authority: Any, https: Any, ask: Any) -> None:
     server = https(authority.server(start=EARLY, end=LONG_AGO))
     with pytest.raises(Unreachable, match="has expired; this machine's clock says 2030-03-17"):
-        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2035, within=0.9)
+        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2035, within=6.0)
     assert server.paths == []
 
 
@@ -79,7 +79,7 @@ def test_the_whole_chain_is_judged_by_the_floor(authority: Any, https: Any, ask:
     server = https(authority.server(start=FUTURE, end="21200101000000Z"))
     assert ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2095 - 2e8).data
     with pytest.raises(Unreachable, match="has expired"):
-        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2095 + 2e8, within=0.9)
+        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2095 + 2e8, within=6.0)
 
 
 def test_before_the_floor_everything_else_is_judged_as_always(authority: Any, successor: Any, https: Any,
@@ -87,10 +87,10 @@ def test_before_the_floor_everything_else_is_judged_as_always(authority: Any, su
     server = https(authority.server(end=FAR))
     for ca in ((), (successor.pem,)):
         with pytest.raises(Unreachable, match="authority that is not known"):
-            ask(f"{server.url}/a", ca=ca, root="/", floor=AT_2035, within=0.9)
+            ask(f"{server.url}/a", ca=ca, root="/", floor=AT_2035, within=6.0)
     server = https(authority.server(names="DNS:cfg.example", end=FAR))
     with pytest.raises(Unreachable, match="not for 127"):
-        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2035, within=0.9)
+        ask(f"{server.url}/a", ca=(authority.pem,), root="/", floor=AT_2035, within=6.0)
 
 
 def test_rotation_both_authorities_at_once(authority: Any, successor: Any, https: Any, ask: Any) -> None:
@@ -173,7 +173,7 @@ def test_tls_through_a_proxy_is_verified_for_the_server(authority: Any, https: A
 
 def test_a_server_that_speaks_no_tls(server: Any, ask: Any) -> None:
     with pytest.raises(Unreachable, match=r"TLS handshake with 127\.0\.0\.1 failed"):
-        ask(f"{server.url.replace('http:', 'https:')}/a", within=0.9)
+        ask(f"{server.url.replace('http:', 'https:')}/a", within=6.0)
 
 
 def test_old_versions_are_refused() -> None:
