@@ -35,3 +35,14 @@ def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:
     put(machine.root, "proc/self/mountinfo", "24 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     machine.facts = Facts(cmdline="root=UUID=12")
     assert machine.protected == frozenset()
+
+
+@pytest.mark.parametrize(("stage", "protected"), [(Stage.INITRD, False), (Stage.HOST, True)])
+def test_a_root_that_is_only_promised(
+    machine: Machine, monkeypatch: pytest.MonkeyPatch, stage: Stage, protected: bool
+) -> None:
+    """In the initramfs it is not mounted yet, and must be mounted over the assigned addresses."""
+    monkeypatch.setattr("homeport.host.rootfs.cards_under", lambda where, root: frozenset({"enp1s0"}))
+    machine.stage = stage
+    machine.facts = Facts(cmdline="netroot=iscsi:192.0.2.7::::iqn.x")
+    assert bool(machine.protected) is protected

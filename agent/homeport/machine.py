@@ -81,7 +81,9 @@ class Machine:
         """The interfaces that the root file system stands on: never to be taken down."""
         if self._protected is None:
             from homeport.host.rootfs import cards_under, network_root
-            where = network_root(self.facts.cmdline, self.root)
+            # In the initramfs a root that is only promised stands on nothing yet: we are asked before it is mounted, so
+            # that it is mounted over the assigned addresses.
+            where = network_root(self.facts.cmdline, self.root, promised=self.stage is not Stage.INITRD)
             self._protected = cards_under(where, self.root) if where else frozenset()
         return self._protected
 

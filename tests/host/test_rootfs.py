@@ -44,6 +44,15 @@ def test_network_root(tmp_path: Path, mountinfo: str, cmdline: str, expected: Ne
     assert network_root(cmdline, mounted(tmp_path, mountinfo)) == expected
 
 
+@pytest.mark.parametrize("session", ["", "sys/class/iscsi_session/session1", "sys/block/nbd0/pid"])
+def test_a_promise_and_a_session(tmp_path: Path, session: str) -> None:
+    """What only the kernel line says is a root on the network once something is up that it may speak of."""
+    (tmp_path / session).mkdir(parents=True, exist_ok=True)
+    cmdline = "netroot=iscsi:192.0.2.7::::iqn.x"
+    found = network_root(cmdline, mounted(tmp_path, ""), promised=False)
+    assert found == (NetworkRoot(cmdline, ("192.0.2.7",)) if session else None)
+
+
 def test_iscsi_below_lvm(tmp_path: Path) -> None:
     """Device mapper over a SCSI disk of a session; its server is in the connection."""
     root = mounted(tmp_path, "24 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n")

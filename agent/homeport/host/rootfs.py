@@ -35,9 +35,12 @@ class NetworkRoot:
     servers: tuple[str, ...] = ()
 
 
-def network_root(cmdline: str, root: Path = Path("/")) -> NetworkRoot | None:
-    """None if the root file system is not on the network, as far as can be seen."""
-    said = initrd.standing_on_network(parse(cmdline))
+def network_root(cmdline: str, root: Path = Path("/"), *, promised: bool = True) -> NetworkRoot | None:
+    """None if the root file system is not on the network, as far as can be seen.
+
+    What the kernel line says counts if `promised` is true, or if there is a session that it may speak of.
+    """
+    said = initrd.standing_on_network(parse(cmdline)) if promised or _has_session(root) else ""
     found = list(_mounted(root))
     if found:
         return NetworkRoot(found[0].reason, tuple(server for each in found for server in each.servers))
@@ -76,6 +79,13 @@ def _mounted(root: Path) -> Iterator[NetworkRoot]:
             yield NetworkRoot(f"{fstype} {source}", addresses or initrd.servers(f"={fstype}:{source}"))
         elif why := _network_block(fields[2], root):
             yield NetworkRoot(f"{why} {source}", _servers_of_block(root))
+
+
+def _has_session(root: Path) -> bool:
+    """Whether any block device is reached over a network now (also iSCSI by firmware, and NBD)."""
+    sysfs = root / "sys"
+    return any(True for pattern in ("class/iscsi_session/*", "block/nbd*/pid", "class/nvme-fabrics/ctl/nvme*")
+               for _ in sysfs.glob(pattern))
 
 
 def _network_block(number: str, root: Path) -> str:
