@@ -32,7 +32,11 @@ MOST_CONNECTIONS = 1_024
 # Longer than a registration may take: whoever has begun one is told so in the log, in the registration's own words.
 STRANGER_SECONDS = 12.0
 SWEEP_SECONDS = 0.5
-BACKLOG = 1_024
+# Those whom the kernel keeps for us; who finds no place there is not lost, his own kernel asks again.
+BACKLOG = 512
+# Seconds between two that come when one must go for each: to send people away must not become all that is done. The
+# kernel's queue is through in 2 s then, before its last one gives up.
+PACE_WHEN_FULL = 0.004
 # So many are accepted before all others have their turn.
 ACCEPTED_AT_ONCE = 16
 # A turn of the event loop that takes so long, in seconds, says that there is enough to do already.
@@ -140,6 +144,7 @@ class Door:
         self.visitors: dict[Visitor, None] = {}  # in the order of their coming
         self._outside: dict[Visitor, None] = {}  # those of them who are not in yet
         self._lobby: dict[Visitor, None] = {}  # those of these who have said something
+        self._inside: dict[Visitor, None] = {}  # the others
         self._called = asyncio.Event()
         self._turn = 0.0  # seconds that the last turn of the loop took
         self._by_transport: dict[asyncio.BaseTransport, Visitor] = {}
@@ -192,8 +197,10 @@ class Door:
                 log.warning("Cannot accept a connection: %s; going on", error.strerror)
                 await asyncio.sleep(0.1)
                 continue
-            while not self._make_room():
-                await asyncio.sleep(0.02)
+            if len(self.visitors) >= self.most:
+                while not self._make_room():
+                    await asyncio.sleep(0.02)
+                await asyncio.sleep(PACE_WHEN_FULL)
             visitor = Visitor(str(peer[0]), loop.time(), connection)
             self.visitors[visitor] = self._outside[visitor] = None
             loop.add_reader(connection.fileno(), self._speaks, visitor)
@@ -215,6 +222,7 @@ class Door:
                 continue
             visitor.inside, visitor.since, visitor.last = True, loop.time(), loop.time()
             self._outside.pop(visitor, None)
+            self._inside[visitor] = None
             self._start(self._greet(visitor))
             while True:
                 before = loop.time()
@@ -227,7 +235,7 @@ class Door:
     def _overworked(self) -> bool:
         """Whether those who are in, and go on, are enough for now."""
         latest = asyncio.get_running_loop().time() - STALLED
-        lively = sum(visitor.inside and visitor.last > latest for visitor in self.visitors)
+        lively = sum(visitor.last > latest for visitor in self._inside)
         return lively >= FEW and (self._turn > LONG_TURN or not self.could_serve(lively))
 
     def _next(self) -> Visitor | None:
@@ -252,7 +260,7 @@ class Door:
         except (OSError, TimeoutError, ValueError) as error:
             # A port scanner, a machine without our CA: the machine's side says more than we can.
             log.debug("%s: no TLS: %s", visitor.peer, error)
-            self.visitors.pop(visitor, None)
+            self._forget(visitor)
             return
         if visitor not in self.visitors:  # thrown out meanwhile
             transport.abort()
@@ -261,39 +269,44 @@ class Door:
         self._by_transport[transport] = visitor
 
     def _make_room(self) -> bool:
-        """Room for one more, at the cost of the one who has stood there for longest if it must be."""
-        if len(self.visitors) < self.most:
-            return True
-        self._forget_gone()
-        if len(self.visitors) < self.most:
-            return True
+        """Room for one more, at the cost of the one who has waited for longest if it must be.
+
+        In a storm this is what is done most often: it must not take longer the more there are.
+        """
         now = asyncio.get_running_loop().time()
         if now - self._crowded > 10:
             log.warning("%d connections are open: closing those that have not asked for anything", len(self.visitors))
             self._crowded = now
-        idle = (self._stranger(now - GRACE_WHEN_BUSY) or next(iter(self._outside), None)
-                or (None if self._overworked() else self._stranger(now - GRACE)))
-        if idle is None:
-            return False
-        self._throw_out(idle)
-        return True
+        oldest = next(iter(self._outside), None)
+        if oldest is not None:
+            self._throw_out(oldest)
+            return True
+        self._forget_gone()
+        if len(self.visitors) < self.most:
+            return True
+        idle = self._stranger(now - (GRACE_WHEN_BUSY if self._overworked() else GRACE))
+        if idle is not None:
+            self._throw_out(idle)
+        return idle is not None
 
     def _stranger(self, latest: float) -> Visitor | None:
         """One who was let in, and from whom nothing has come since then."""
-        return next((visitor for visitor in self.visitors
-                     if visitor.inside and visitor.stranger and visitor.last < latest), None)
+        return next((one for one in self._inside if one.stranger and one.last < latest), None)
 
     async def _sweep(self) -> None:
         """Every now and then: forget who has gone, throw out who only stands there."""
         while True:
             await asyncio.sleep(SWEEP_SECONDS)
             self._forget_gone()
-            latest = asyncio.get_running_loop().time() - STRANGER_SECONDS
-            idle = [visitor for visitor in self.visitors if visitor.stranger and visitor.since < latest]
+            now = asyncio.get_running_loop().time()
+            # When there is no room they have less time.
+            stalled = now - (GRACE_WHEN_BUSY if len(self.visitors) >= self.most else STRANGER_SECONDS)
+            idle = [visitor for visitor in self.visitors if visitor.stranger and (
+                visitor.since < now - STRANGER_SECONDS or (visitor.inside and visitor.last < stalled))]
             for visitor in idle:
                 self._throw_out(visitor)
             if idle:
-                log.info("closed %d connections that asked for nothing in %g s (%s)", len(idle), STRANGER_SECONDS,
+                log.info("closed %d connections that asked for nothing in %g s (%s)", len(idle), now - stalled,
                          ", ".join(sorted({visitor.peer for visitor in idle})[:5]))
 
     def _forget_gone(self) -> None:
@@ -305,8 +318,7 @@ class Door:
         self._forget(visitor)
 
     def _forget(self, visitor: Visitor) -> None:
-        self.visitors.pop(visitor, None)
-        self._outside.pop(visitor, None)
-        self._lobby.pop(visitor, None)
+        for known in (self.visitors, self._outside, self._lobby, self._inside):
+            known.pop(visitor, None)
         if visitor.transport is not None:
             self._by_transport.pop(visitor.transport, None)
