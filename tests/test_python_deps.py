@@ -20,9 +20,9 @@ LIBRARY = Path(os.__file__).parent
 PROGRAM = {
     "__main__.py": "",
     "homeport/__init__.py": "",
-    "homeport/settings.py": """
+    "homeport/settings.py": f"""
 class Settings:
-    ca, seed, config = ("/etc/hostname", "/not/there"), (), ("http://example", "/etc/hostname")
+    ca, seed, config = ("/etc/hostname", "/not/there"), (), ("http://example", "{LIBRARY}/json")
 def read_settings(lenient):
     return Settings()
 """,
@@ -60,7 +60,8 @@ def work():
     assert any(Path(to).parent == LIBRARY / "yaml" for _, _, to in extensions)
     assert all(LIBRARY in Path(to).parents for _, _, to in extensions)
     files = [line.removeprefix("file ") for line in done.stdout.splitlines() if line.startswith("file ")]
-    assert {str(BUNDLE), "/etc/hostname"} <= set(files) and "/not/there" not in files
+    assert {str(BUNDLE), "/etc/hostname", f"{LIBRARY}/json/decoder.py"} <= set(files)
+    assert not any("example" in file or "not" in file for file in files)
 
 
 def test_written_is_compiled_and_the_same_twice(tmp_path: Path) -> None:

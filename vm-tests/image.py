@@ -112,7 +112,7 @@ def _make(kind: _Kind) -> Image:
     name = "-".join([kind.suite, *(field.name for field in fields(kind) if getattr(kind, field.name) is True),
                      *kind.modules])
     KEPT.mkdir(parents=True, exist_ok=True)
-    with (KEPT / "lock").open("w") as lock:
+    with (KEPT / f"lock-{name}").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         folder = KEPT / f"{name}.{_key(kind, tree)}"
         if not folder.exists():

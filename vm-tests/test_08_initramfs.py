@@ -302,19 +302,23 @@ def test_same_root_same_bytes(trixie: Image, tmp_path: Path) -> None:
 
 
 def test_settings_of_the_machine(trixie: Image, tmp_path: Path) -> None:
-    """By the conf file that ships switched off, in an image for one machine."""
+    """By the conf file that ships switched off, in an image for one machine, whose nmstatectl somebody has built."""
     wanted = OF_THIS_MACHINE | {"etc/homeport/identity": "serial:4711\n"}
     files = [write_file(trixie.root / path, text) for path, text in wanted.items()]
     files[0].chmod(0o600)
+    nmstatectl, own = trixie.root / "usr/bin/nmstatectl", trixie.root / "usr/local/bin/nmstatectl"
+    nmstatectl.rename(own)
     try:
         others = (word for word in trixie.arguments if word not in ("--add", "homeport", "--no-hostonly"))
         build(trixie, tmp_path / "image", "--add-confdir", "homeport", "--hostonly", "--no-hostonly-cmdline", *others)
     finally:
+        own.rename(nmstatectl)
         for file in files:
             file.unlink()
     root = unpack(tmp_path / "image", tmp_path / "root")
     assert {path: (root / path).read_text() for path in wanted} == wanted
-    assert modes(root, ["etc/homeport/homeport.conf"]) == {"etc/homeport/homeport.conf": 0o600}
+    assert modes(root, ["etc/homeport/homeport.conf", "usr/bin/nmstatectl"]) == {
+        "etc/homeport/homeport.conf": 0o600, "usr/bin/nmstatectl": 0o755}
     # A card, a drive and a TPM that this machine has not while the image is made.
     drivers = {re.sub(r"\.ko.*$", "", path.name) for path in (root / "usr/lib/modules").rglob("*.ko*")}
     assert drivers >= {"bonding", "8021q", "vrf", "macvlan", "isofs", "vfat", "sr_mod", "qemu_fw_cfg"}

@@ -5,9 +5,6 @@
 # Python modules, which python-deps.py finds out.
 # shellcheck disable=SC2154  # moddir, initdir, systemdsystemunitdir, ... come from dracut
 
-# Programs without which there is nothing to do here.
-homeport_needs=(/usr/bin/python3 nmstatectl NetworkManager)
-
 # What a document may describe, as far as dracut's network-manager module brings it not: a machine keeps the
 # configuration that was proven here, so all of it must be possible here, not only the way to the root file system.
 # The list is that of homeport's preflight (agent/homeport/host/preflight.py) and nmstate's WireGuard.
@@ -30,7 +27,11 @@ homeport_drives=(
 # Never by itself: whoever installs homeport has not asked for another initramfs, and most machines need the network
 # only later. `dracut --add homeport`, or add_dracutmodules+=" homeport " in a dracut.conf.d file.
 check() {
-    require_binaries "${homeport_needs[@]}" || return 1
+    require_binaries /usr/bin/python3 NetworkManager || return 1
+    if [[ ! $(homeport_nmstatectl) ]]; then
+        derror "homeport: there is no nmstatectl in this root"
+        return 1
+    fi
     # The Python of another root's initramfs can only be asked in that root.
     if [[ ${dracutsysrootdir-} && $dracutsysrootdir != / ]]; then
         derror "homeport: dracut --sysroot is not possible with it; run dracut in that root"
@@ -51,7 +52,7 @@ installkernel() {
 
 install() {
     homeport_python || exit 1
-    inst_multiple nmstatectl
+    inst "$(homeport_nmstatectl)" /usr/bin/nmstatectl
     homeport_settings
     homeport_units
 }
@@ -80,6 +81,9 @@ homeport_library() {
     inst "$1" "$2"
     $DRACUT_INSTALL -D "$initdir" -R "$1"
 }
+
+# Where it is packaged, and where people put their own, which dracut does not look in.
+homeport_nmstatectl() { PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin type -P nmstatectl; }
 
 # Settings, and an assignment that the image itself holds. What says which machine this is goes only into an
 # image for this machine.

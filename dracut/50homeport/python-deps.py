@@ -348,9 +348,11 @@ def files_to_read(bundle: Path) -> Iterator[str]:
             yield f"file {path}"
     from homeport.settings import read_settings
     settings = read_settings(lenient=True)
-    for name in (*settings.ca, *settings.seed, *(name for name in settings.config if name.startswith("/"))):
-        if os.path.isfile(name):
-            yield f"file {name}"
+    for path in map(Path, (*settings.ca, *settings.seed, *settings.config)):
+        # Config= may also be an address, which is no path, or a folder with a document for each machine.
+        for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+            if file.is_absolute() and file.is_file():
+                yield f"file {file}"
 
 
 def included(openssl: Path) -> Iterator[Path]:
