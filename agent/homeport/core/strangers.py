@@ -47,16 +47,20 @@ def find(shown: State, desired: State, former: State, names: Collection[str]) ->
     gateways = {plain_ip(route.get("next-hop-address")) for state in (desired, former, shown)
                 for route in entries_of(state, "routes")}
     known = {route_key(route) for state in (desired, former) for route in entries_of(state, "routes")}
+    ours: dict[str, set[str]] = {}
+    for entry in (*interfaces_of(desired), *interfaces_of(former)):
+        ours.setdefault(str(entry.get("name")), set()).update(
+            plain_ip(item.get("ip")) for family in FAMILIES for item in addresses_of(entry, family))
+    theirs = {str(entry.get("name")): entry for entry in interfaces_of(shown)}
+    routes: dict[str, list[State]] = {}
+    for route in entries_of(shown, "routes"):
+        if _is_plain(route) and route_key(route) not in known and not _is_managers(route, gateways):
+            routes.setdefault(str(route.get("next-hop-interface")), []).append(
+                {key: route[key] for key in _OF_A_ROUTE if key in route})
     found = {}
     for name in names:
-        ours = {plain_ip(item.get("ip")) for state in (desired, former) for entry in interfaces_of(state)
-                if entry.get("name") == name for family in FAMILIES for item in addresses_of(entry, family)}
-        entry = next((entry for entry in interfaces_of(shown) if entry.get("name") == name), {})
-        listed = {family: tuple(_addresses(entry, family, ours)) for family in FAMILIES}
-        routes = tuple({key: route[key] for key in _OF_A_ROUTE if key in route} for route in entries_of(shown, "routes")
-                       if route.get("next-hop-interface") == name and route_key(route) not in known
-                       and _is_plain(route) and not _is_managers(route, gateways))
-        if added := Added({family: each for family, each in listed.items() if each}, routes):
+        listed = {family: tuple(_addresses(theirs.get(name, {}), family, ours.get(name, ()))) for family in FAMILIES}
+        if added := Added({family: each for family, each in listed.items() if each}, tuple(routes.get(name, ()))):
             found[name] = added
     return found
 
