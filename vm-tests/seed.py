@@ -112,7 +112,7 @@ def assert_seed(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> 
 def assert_seed_keyfile(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> None:
     """One keyfile of ours, for root only, with the lines that the seed case names."""
     ours = {n: mode for n, mode in outcome.keyfiles.items() if n.startswith("homeport-")}
-    assert list(ours.values()) == ["-rw-------"], ours
+    assert ours == {f"homeport-{NIC}.nmconnection": "-rw-------"}
     text = machine.read(f"/etc/NetworkManager/system-connections/{next(iter(ours))}")
     lines = set(text.splitlines())
     assert "method=manual" in lines
