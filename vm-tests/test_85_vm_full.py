@@ -8,7 +8,7 @@ import base64
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -29,8 +29,6 @@ from vm.machine import base_disk
 from world import World
 
 pytestmark = pytest.mark.vm_full("an hour of boots without KVM")
-
-Allow = Callable[..., None]
 
 
 # Suites
@@ -212,7 +210,7 @@ def test_smbios_junk_and_a_credential_in_it(world: World, make_vm: MakeVm) -> No
     assert machine.wire(NIC).dhcp() == []
 
 
-def test_seed_on_the_kernel_line(world: World, make_vm: MakeVm, allow: Allow) -> None:
+def test_seed_on_the_kernel_line(world: World, make_vm: MakeVm, falling: None) -> None:
     """Packed, it is in force without a server; cut off in the middle, it is loud, and the machine is on a lease."""
     allow("falling back", "^homeport: (seed|on DHCP)", "seed", "Failed with result", "Failed to start")
     packed = base64.b64encode(gzip.compress(seed_document().encode(), 9)).decode()
