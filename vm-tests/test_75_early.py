@@ -252,3 +252,21 @@ def test_a_server_that_comes_later(world: World, server: ConfigServer, machine: 
     machine.power_off()
     server.stop()
     assert_seed(machine, machine.boot(*arguments))
+
+
+def test_without_an_initramfs_of_ours(
+    world: World, server: ConfigServer, make_machine: Callable[..., Machine], drives: Drives, allow: Callable[..., None]
+) -> None:
+    """A drive and a seed are heard on the real root, too: after NetworkManager has begun with DHCP in vain."""
+    allow("falling back", "^homeport: seed", "Failed with result", "Failed to start")
+    drives.plug("HOMEPORT", {"homeport.yaml": seed_document()}, kind="vfat")
+    machine = make_machine(drives=drives)
+    boot = machine.boot()
+    assert_seed(machine, boot)
+    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
+
+    machine = make_machine()
+    boot = machine.boot(f"homeport.config={server.url}{SEED}", "homeport.deadline=2s",
+                        f"homeport.seed={packed(seed_document('192.168.122.77'))}")
+    assert boot.addresses(NIC) == [FIRST]
+    assert boot.status["rung"] == "seed"
