@@ -16,6 +16,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# It finds faults, not busy machines.
+settings.register_profile("homeport", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("homeport")
 
 TOP = Path(__file__).resolve().parents[1]
 DOCUMENTS = TOP / "tests" / "data" / "nmstate"
