@@ -58,6 +58,18 @@ def test_rendered_offline(root: Path) -> None:
     assert vlan.raw("vlan", "parent") == lan.raw("connection", "uuid") != "11111111-2222-4333-8444-555555555555"
 
 
+@pytest.mark.parametrize("machine_id", ["", "uninitialized\n", None])
+def test_an_image_has_no_machine_id_yet(tmp_path: Path, machine_id: str | None) -> None:
+    """Rendered all the same, and the same each time."""
+    (tmp_path / "etc").mkdir()
+    if machine_id is not None:
+        (tmp_path / "etc/machine-id").write_text(machine_id)
+    files = render(DOCUMENT.encode(), root=tmp_path, addresses={}, macs={})
+    assert files == render(DOCUMENT.encode(), root=tmp_path, addresses={}, macs={})
+    uuids = {parse(text).get("connection", "uuid") for name, text in files.items() if name != DESIRED}
+    assert len(uuids) == len(files) - 1 and None not in uuids
+
+
 def test_each_keyfile_finds_its_interface() -> None:
     assignment = understand_document(DOCUMENT.encode())
     card = Nic("enp1s0", index=2, mac="52:54:00:12:34:56", permanent_mac="52:54:00:12:34:56")

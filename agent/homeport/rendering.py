@@ -25,6 +25,7 @@ from homeport.host import nmstatectl
 from homeport.host.facts import read_machine_id
 
 DESIRED = "desired-state.yaml"
+NO_MACHINE = "an image"
 
 
 def render(data: bytes, *, root: Path, addresses: Mapping[str, str], macs: Mapping[str, str]) -> dict[str, str]:
@@ -65,7 +66,7 @@ def render_assignment(assignment: Assignment, nics: Sequence[Nic], root: Path) -
 
 def render_given(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dict[str, str]:
     """The same of an assignment that is keyfiles already: made ours."""
-    uuids = {name: stable_uuid(read_machine_id(root), name) for name in assignment.config}
+    uuids = {name: stable_uuid(machine_of(root), name) for name in assignment.config}
     keyfiles = own_profiles(assignment.config, uuids=uuids, nics=nics, tags={"revision": assignment.revision})
     return {DESIRED: render_yaml(desired_state(assignment.config)),
             **{file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}}
@@ -74,9 +75,16 @@ def render_given(assignment: Assignment, nics: Sequence[Nic], root: Path) -> dic
 def render_keyfiles(config: Mapping[str, Any], nics: Mapping[str, Nic], root: Path, revision: str) -> dict[str, str]:
     """What `nmstatectl gc` makes of the desired state, checked as a stranger's text and made ours."""
     texts = checked_texts(config)
-    uuids = {name: stable_uuid(read_machine_id(root), name) for name in texts}
+    uuids = {name: stable_uuid(machine_of(root), name) for name in texts}
     keyfiles = own_profiles(texts, uuids=uuids, nics=tuple(nics.values()), tags={"revision": revision})
     return {file_name(name): keyfile.render() for name, keyfile in keyfiles.items()}
+
+
+def machine_of(root: Path) -> str:
+    """Whose UUIDs the keyfiles get. An image has no machine-id yet: there they come from the profiles' names alone, and
+    what is not this machine's yet cannot clash with another one's.
+    """
+    return read_machine_id(root) or NO_MACHINE
 
 
 def checked_texts(config: Mapping[str, Any]) -> dict[str, str]:
