@@ -14,9 +14,13 @@ from homeport.host.nm.values import DeviceState
 class Recorder:
     """A NetworkManager with these devices, that remembers what is reapplied."""
 
-    def __init__(self, *devices: Device) -> None:
+    def __init__(self, *devices: Device, version: str = "1.52.1") -> None:
         self.found = devices
-        self.reapplied: list[tuple[str, Any, int]] = []
+        self.is_version = version
+        self.reapplied: list[tuple[str, Any, int, bool]] = []
+
+    def version(self) -> str:
+        return self.is_version
 
     def devices(self) -> tuple[Device, ...]:
         return self.found
@@ -24,8 +28,8 @@ class Recorder:
     def applied(self, path: str) -> tuple[dict[str, Any], int]:
         return {"connection": {"id": ("s", "homeport-bootstrap")}, "ipv4": {"method": ("s", "auto")}}, 7
 
-    def reapply(self, path: str, settings: Any, version: int) -> None:
-        self.reapplied.append((path, settings, version))
+    def reapply(self, path: str, settings: Any, version: int, *, preserve: bool) -> None:
+        self.reapplied.append((path, settings, version, preserve))
 
 
 def device(name: str, state: int = DeviceState.IP_CONFIG, *addresses: str) -> Device:
@@ -44,12 +48,14 @@ def device(name: str, state: int = DeviceState.IP_CONFIG, *addresses: str) -> De
 def test_who_gets_one(devices: tuple[Device, ...], taken: str) -> None:
     manager = Recorder(*devices)
     assert take_address(cast(Manager, manager), ["ens3", "ens4"]) == taken
-    assert [path for path, _, _ in manager.reapplied] == [f"/{taken}"] * bool(taken)
+    assert [path for path, *_ in manager.reapplied] == [f"/{taken}"] * bool(taken)
 
 
-def test_nothing_else_is_changed() -> None:
-    manager = Recorder(device("ens3"))
+# 1.42 loses IPv6 for good if it is to keep what others added.
+@pytest.mark.parametrize(("version", "preserve"), [("1.52.1", True), ("1.42.4", False)])
+def test_nothing_else_is_changed(version: str, preserve: bool) -> None:
+    manager = Recorder(device("ens3"), version=version)
     take_address(cast(Manager, manager), ["ens3"])
     assert manager.reapplied == [("/ens3", {
         "connection": {"id": ("s", "homeport-bootstrap")},
-        "ipv4": {"method": ("s", "auto"), "link-local": ("i", 3)}}, 7)]
+        "ipv4": {"method": ("s", "auto"), "link-local": ("i", 3)}}, 7, preserve)]

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from homeport.host.nm.values import DeviceState
+from homeport.host.reapply import can_preserve
 
 if TYPE_CHECKING:
     from homeport.host.networkmanager import Manager
@@ -31,6 +32,6 @@ def take_address(manager: Manager, cards: Sequence[str]) -> str:
         if not any("." in address for address in device.addresses):
             settings, version = manager.applied(device.path)
             settings["ipv4"] = {**settings.get("ipv4", {}), "link-local": ("i", ENABLED)}
-            manager.reapply(device.path, settings, version)
+            manager.reapply(device.path, settings, version, preserve=can_preserve(manager))
             return name
     return ""
