@@ -55,8 +55,11 @@ def stopped_at(world: World, server: ConfigServer, make_vm: MakeVm) -> Callable[
 
 
 @step
-def test_killed(stopped_at: Callable[[str, str, str], Vm], unit: str, point: str) -> None:
+def test_killed(
+    stopped_at: Callable[[str, str, str], Vm], allow: Callable[..., None], unit: str, point: str
+) -> None:
     """The same boot goes on, and the real root's homeport brings it to the end."""
+    allow("code=killed")
     machine = stopped_at("kill", unit, point)
     boot = machine.wait_online()
     assert machine.exists(killer.HELD), f"{point} was not reached"
