@@ -33,7 +33,7 @@ def lan(world: World) -> Iterator[Lan]:
     world._lans.remove(lan)
 
 
-@pytest.mark.vm
+@pytest.mark.vm_full("a minute, for providers that are few; a bond is booted by URL in test_80_vm.py")
 def test_packet(world: World, lan: Lan, make_vm: MakeVm) -> None:
     """The bond with all its addresses, of two cards; the third one is nobody's. Its boot is told once."""
     lan.dhcp.start(first="192.168.77.10", last="192.168.77.20", router="192.168.77.1", dns="192.168.77.1",
