@@ -77,7 +77,9 @@ def command_line(*, kernel: Path, initramfs: Path, arguments: Sequence[str], fol
         "-M", "q35,accel=tcg,sata=off", "-cpu", "qemu64,-svm"]
     return [
         QEMU, "-nodefaults", "-no-user-config", "-display", "none", *accelerator,
-        "-smp", "2", "-m", str(memory), "-no-reboot", "-rtc", f"base={clock}",
+        # One processor without KVM: with two, one may run into a breakpoint that the kernel of the other has just put
+        # into its own code and taken out again (jump labels), which is a panic now and then.
+        "-smp", "2" if kvm else "1", "-m", str(memory), "-no-reboot", "-rtc", f"base={clock}",
         "-kernel", str(kernel), "-initrd", str(initramfs), "-append", " ".join(arguments),
         "-chardev", f"socket,id=console,path={folder}/console,server=on,wait=off,logfile={folder}/console.log",
         "-serial", "chardev:console",
