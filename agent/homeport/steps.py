@@ -208,6 +208,7 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
         before = former_state(machine)
+        ours = former.together(before, previous_state(machine))
         desired = former.removing(resolved.config, before)
         shown = current_state(machine)
         if ownership.override:
@@ -218,7 +219,7 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             changes=tuple(differences(desired, current, thorough=True)),
             foreign=ownership.foreign, override=ownership.override,
             retired=frozenset(former.names(desired) - former.names(resolved.config)),
-            strangers=strangers.find(shown, desired, before, former.names(before) - {*ownership.foreign}))
+            strangers=strangers.find(shown, desired, ours, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
         machine.report.plan = plan.lines()
@@ -245,7 +246,16 @@ def of_keyfiles(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:
 
 def former_state(machine: Machine) -> Mapping[str, Any]:
     """The desired state of the assignment that was kept last; nothing if there is none that can be understood."""
-    data = machine.store.read_assigned()
+    return state_of(machine, machine.store.read_assigned())
+
+
+def previous_state(machine: Machine) -> Mapping[str, Any]:
+    """That of the one before: after a power cut its profiles may still be those in force."""
+    return state_of(machine, machine.store.read_previous())
+
+
+def state_of(machine: Machine, data: bytes | None) -> Mapping[str, Any]:
+    """What a document that was kept asks for on this machine; nothing if that cannot be said any more."""
     if data is None:
         return {}
     try:

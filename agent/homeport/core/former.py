@@ -21,6 +21,15 @@ _OF_A_RULE = ("family", "ip-from", "ip-to", "priority", "route-table", "fwmark",
               "suppress-prefix-length")
 
 
+def together(*states: State) -> dict[str, Any]:
+    """All that several of our states had, as one, for telling what was never ours: a power cut may leave the document
+    of one and the profiles of the other.
+    """
+    return {"interfaces": [entry for state in states for entry in interfaces_of(state)],
+            **{section: {"config": [entry for state in states for entry in entries_of(state, section)]}
+               for section in ("routes", "route-rules")}}
+
+
 def removing(desired: State, former: State) -> dict[str, Any]:
     """`desired`, and what nmstate must be told to take away of the former desired state."""
     return removing_interfaces(removing_blackholes(removing_rules(desired, former), former), former)

@@ -128,6 +128,10 @@ class Store:
         running = read_file(self.root, RUNNING, LIMIT)
         return read_file(self.root, ASSIGNED, LIMIT) if running is None else running
 
+    def read_previous(self) -> bytes | None:
+        """The one that was kept before that, or None."""
+        return read_file(self.root, PREVIOUS, LIMIT)
+
     def read_manifest(self) -> Manifest:
         """The manifest; an unreadable one counts as none, since keyfiles also carry our tag."""
         data = self._read_json(RUNNING_MANIFEST) or self._read_json(MANIFEST)
