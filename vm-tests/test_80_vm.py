@@ -97,6 +97,11 @@ def test_registered_by_its_tpm(world: World, make_vm: MakeVm) -> None:
     world.dhcp.start()
     machine = make_vm(tpm=True)
     assert machine.tpm
+    boot = machine.boot("rd.cos.disable", *SLOW)
+    assert_on_dhcp(boot)
+    assert (boot.status["mode"], boot.status["exit"]) == ("live", 0)
+    machine.power_off()
+
     with PoolServer(world, pool("192.168.122.150"), registration()) as server:
         make_elemental(machine, server.bootstrap())
         boot = machine.boot(*SLOW)
