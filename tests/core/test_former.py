@@ -88,6 +88,21 @@ def test_leases_and_other_interfaces_pass_as_they_are() -> None:
     assert without_strangers(shown, DESIRED, FORMER) == shown
 
 
+def test_a_guest_that_is_plugged_into_our_bridge_is_no_reason_to_apply() -> None:
+    """libvirt's tap, a container's veth; a port that the document had before is one."""
+    def bridge(*ports: str) -> dict[str, Any]:
+        return {"interfaces": [{"name": "br0", "type": "linux-bridge", "state": "up",
+                                "bridge": {"port": [{"name": name} for name in ports]}}]}
+
+    def left(*ports: str) -> bool:
+        shown = without_strangers(bridge(*ports), bridge("enp1s0"), bridge("enp1s0", "enp2s0"))
+        return bool(differences(bridge("enp1s0"), shown, thorough=True))
+
+    assert not left("enp1s0", "vnet0")
+    assert left("enp1s0", "enp2s0") and left("vnet0")
+    assert differences(bridge("enp1s0"), bridge("enp1s0", "vnet0"), thorough=True)  # of nobody's assignment before
+
+
 def test_odd_shapes_are_left_alone() -> None:
     shown = {"interfaces": [1, {"name": "ens3", "ipv4": None, "ipv6": {"address": 1}}], "routes": {"config": None}}
     assert without_strangers(shown, DESIRED, FORMER)["interfaces"] == [shown["interfaces"][1]]  # type: ignore[index]

@@ -155,7 +155,19 @@ def _interface(shown: State, former: State, desired: State) -> State:
             kept = [item for item in section["address"]
                     if plain_ip(item.get("ip")) in ours or item.get("valid-life-time") or item.get("valid-left")]
             entry[family] = {**section, "address": kept}
+    bridge = shown.get("bridge")
+    if isinstance(bridge, Mapping) and isinstance(bridge.get("port"), list):
+        # A guest's or a container's end of a cable, which its manager put there and takes away again.
+        plugged = {port.get("name") for state in (former, desired) for port in ports_of(state)}
+        entry["bridge"] = {**bridge, "port": [port for port in bridge["port"] if port.get("name") in plugged]}
     return entry
+
+
+def ports_of(state: State) -> list[State]:
+    """The ports of an interface that is a bridge, as the state lists them."""
+    bridge = state.get("bridge")
+    ports = bridge.get("port") if isinstance(bridge, Mapping) else None
+    return [port for port in ports if isinstance(port, Mapping)] if isinstance(ports, list) else []
 
 
 def addresses_of(state: State, family: str) -> Iterator[State]:
