@@ -126,8 +126,9 @@ def _missing(reason: str) -> None:
 def world(_the_world: World) -> Iterator[World]:
     """The LAN at rest: no DHCP, no server, no other hosts; all addresses of the world answer."""
     _the_world.calm_down()
-    yield _the_world
-    _the_world.calm_down()
+    with _the_world.as_it_was():
+        yield _the_world
+        _the_world.calm_down()
 
 
 @pytest.fixture

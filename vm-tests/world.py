@@ -20,7 +20,8 @@ import itertools
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 
@@ -231,6 +232,22 @@ class World:
             self.namespace.ip("rule", "delete", "blackhole")
         for address in (GATEWAY, SERVER, DHCP_DNS):
             self.lan.add_address(f"{address}/24")
+
+    @contextmanager
+    def as_it_was(self) -> Iterator[None]:
+        """Afterwards the LANs that came meanwhile are gone, and the addresses of no LAN: Linux answers for any of its
+        addresses on every bridge, and the next test's machine would find its own in use.
+        """
+        before = list(self._lans)
+        try:
+            yield
+        finally:
+            for lan in [lan for lan in self._lans if lan not in before]:
+                lan.dhcp.stop()
+                self.namespace.ip("link", "delete", lan.bridge)
+                self._lans.remove(lan)
+            for family in ("-4", "-6"):
+                self.namespace.run(["ip", family, "address", "flush", "dev", "lo", "scope", "global"])
 
     def close(self) -> None:
         self.calm_down()
