@@ -64,8 +64,9 @@ class Lab:
 
         threading.Thread(target=work, daemon=True).start()
 
-    def serve_dns(self, address: str, names: dict[str, str], code: int = 0, truncate: bool = False) -> list[str]:
-        """A name server there; the list of who asked."""
+    def serve_dns(self, address: str, names: dict[str, str], code: int = 0, truncate: bool = False,
+                  refused: int = 0) -> list[str]:
+        """A name server there, that knows nothing of one type of records; the list of who asked."""
         def make() -> socket.socket:
             file = socket.socket(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_DGRAM)
             file.bind((address, 53))
@@ -81,7 +82,8 @@ class Lab:
                     if not peer:  # shut down
                         return
                     asked.append(peer[0])
-                    file.sendto(dns_reply(question, names, code, truncate), peer)
+                    kind = struct.unpack_from("!H", question, len(question) - 4)[0]
+                    file.sendto(dns_reply(question, names, 5 if kind == refused else code, truncate), peer)
 
         threading.Thread(target=work, daemon=True).start()
         return asked
@@ -529,6 +531,16 @@ def test_dns_failures(lab: Lab, names: dict[str, str], options: dict[str, Any], 
     error = lab.failing(Target("dns", "ntp.example.com"), desired=document(servers=(FAR,)), addresses_proven=True)
     assert words in str(error)
     assert hint in error.hint
+
+
+@pytest.mark.parametrize(("refused", "knows"), [(dns.AAAA, "203.0.113.4"), (dns.A, "2001:db8::4")])
+def test_dns_servers_that_refuse_one_type(lab: Lab, refused: int, knows: str) -> None:
+    """Many do it with AAAA; the other answer is as good as ever."""
+    lab.here.ip("address", "add", "2001:db8::2/64", "dev", "nic0", "nodad")
+    lab.serve_dns(FAR, {"ntp.example.com": knows}, refused=refused)
+    evidence = lab.prove(Target("dns", "ntp.example.com"), desired=document(ipv6="2001:db8::2", servers=(FAR,)),
+                         addresses_proven=True)[-1]
+    assert (evidence.ok, evidence.detail) == (True, f"{FAR} says {knows}")
 
 
 def test_dns_servers_that_are_silent_or_none(lab: Lab) -> None:

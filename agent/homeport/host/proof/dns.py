@@ -44,7 +44,7 @@ def resolve(name: str, servers: Iterable[str], find_way: FindWay, deadline: floa
     while True:
         for server in servers:
             try:
-                found = [ip for kind in types for ip in query(name, kind, server, find_way(server), deadline)]
+                found = addresses(name, types, server, find_way(server), deadline)
             except TimeoutError:
                 faults.setdefault(server, ": no answer")  # what it answered before says more
                 continue
@@ -61,6 +61,25 @@ def resolve(name: str, servers: Iterable[str], find_way: FindWay, deadline: floa
         if left <= 0:
             raise NoAnswer("; ".join(f"{server}{fault}" for server, fault in faults.items()))
         time.sleep(min(_PAUSE, left))
+
+
+def addresses(name: str, types: Iterable[int], server: str, way: Way | None, deadline: float) -> list[str]:
+    """The addresses of all types. Many servers fail for AAAA alone; then what they have must do.
+
+    Raises what `query` does, if there is nothing else to say.
+    """
+    found: list[str] = []
+    failure: OSError | ValueError | NoSuchName | None = None
+    for kind in types:
+        try:
+            found += query(name, kind, server, way, deadline)
+        except (OSError, ValueError, NoSuchName) as error:
+            failure = failure or error
+            if isinstance(error, TimeoutError):
+                break  # who does not answer is not asked again at once
+    if failure is not None and not found:
+        raise failure
+    return found
 
 
 def query(name: str, kind: int, server: str, way: Way | None, deadline: float) -> list[str]:
