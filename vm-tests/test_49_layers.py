@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -57,12 +57,36 @@ def assert_bridge_forwards(machine: Machine) -> None:
     """As a virtual machine on it would: one end of a cable in the bridge, the other in a namespace of its own."""
     assert machine.namespace
     with NetworkNamespace() as guest:
-        machine.namespace.ip("link", "add", "tap0", "type", "veth", "peer", "name", "eth0", "netns", guest.path)
-        machine.namespace.ip("link", "set", "tap0", "master", "br0", "up")
-        guest.ip("address", "add", "192.168.122.77/24", "dev", "eth0")
-        guest.ip("link", "set", "eth0", "up")
+        plug_guest(machine.namespace, guest)
         guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.2"])
         guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.150"])
+        machine.namespace.ip("link", "delete", "tap0")
+
+
+def plug_guest(machine: NetworkNamespace, guest: NetworkNamespace) -> None:
+    machine.ip("link", "add", "tap0", "type", "veth", "peer", "name", "eth0", "netns", guest.path)
+    machine.ip("link", "set", "tap0", "master", "br0", "up")
+    guest.ip("address", "add", "192.168.122.77/24", "dev", "eth0")
+    guest.ip("link", "set", "eth0", "up")
+
+
+def test_a_guest_stays_on_the_bridge(world: World, make_machine: Callable[..., Machine]) -> None:
+    """libvirt's or a container's end of a cable in a bridge of ours: neither a refresh nor a change takes it out."""
+    other = world.add_lan("layers", ["10.49.0.1/24"])
+    machine = make_machine(nics=(Nic("enp1s0"), Nic("enp2s0", lan=other)))
+    machine.boot(credentials={"homeport.assignment": LAYERS})
+    assert machine.namespace
+    with NetworkNamespace() as guest:
+        plug_guest(machine.namespace, guest)
+        machine.write("/etc/homeport/changed.yaml", LAYERS.replace("192.168.122.150", "192.168.122.151"))
+        machine.run(["homeport", "refresh"])
+        assert machine.look().status["changed"] is False
+        machine.run(["homeport", "apply", "/etc/homeport/changed.yaml"], timeout=90)
+        assert machine.look().addresses("br0") == ["192.168.122.151/24"]
+        guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.151"])
+        guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.2"])
+        # The guest's is not ours to keep.
+        assert "tap0" not in machine.sh("cat /etc/NetworkManager/system-connections/*").stdout
         machine.namespace.ip("link", "delete", "tap0")
 
 
@@ -92,14 +116,13 @@ config:
 
 
 @pytest.fixture
-def managed(world: World) -> Iterator[Lan]:
+def managed(world: World) -> Lan:
     """A LAN without IPv4 whose router says that addresses come by DHCPv6, and only so."""
     lan = world.add_lan("managed", [f"{PREFIX}:{last}/64" for last in ("1", "2", "53")])
     lan.dhcp.start(dns="", router="", extra=[
         "--enable-ra", f"--dhcp-range={PREFIX}:100,{PREFIX}:120,64,120",
         f"--dhcp-option=option6:dns-server,[{PREFIX}:53]"])  # fmt: skip
-    yield lan
-    lan.dhcp.stop()
+    return lan
 
 
 def test_dhcpv6(world: World, managed: Lan, make_machine: Callable[..., Machine]) -> None:

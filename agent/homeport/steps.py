@@ -10,7 +10,7 @@ import logging
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -208,7 +208,6 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
         before = former_state(machine)
-        ours = former.together(before, previous_state(machine))
         desired = former.removing(resolved.config, before)
         shown = current_state(machine)
         if ownership.override:
@@ -219,7 +218,7 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             changes=tuple(differences(desired, current, thorough=True)),
             foreign=ownership.foreign, override=ownership.override,
             retired=frozenset(former.names(desired) - former.names(resolved.config)),
-            strangers=strangers.find(shown, desired, ours, former.names(before) - {*ownership.foreign}))
+            strangers=find_strangers(machine, shown, desired, before, former.names(before) - {*ownership.foreign}))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
         machine.report.plan = plan.lines()
@@ -249,9 +248,16 @@ def former_state(machine: Machine) -> Mapping[str, Any]:
     return state_of(machine, machine.store.read_assigned())
 
 
-def previous_state(machine: Machine) -> Mapping[str, Any]:
-    """That of the one before: after a power cut its profiles may still be those in force."""
-    return state_of(machine, machine.store.read_previous())
+def find_strangers(machine: Machine, shown: Mapping[str, Any], desired: Mapping[str, Any], before: Mapping[str, Any],
+                   names: Collection[str]) -> dict[str, strangers.Added]:
+    """What others added to `names`. Before anybody is said to, the document before the last one is asked, too: after a
+    power cut its profiles may still be those in force.
+    """
+    found = strangers.find(shown, desired, before, names)
+    if not found:
+        return found
+    previous = state_of(machine, machine.store.read_previous())
+    return strangers.find(shown, desired, former.together(before, previous), names)
 
 
 def state_of(machine: Machine, data: bytes | None) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from typing import Any
 from homeport import prepared
 from homeport.core.compare import differences
 from homeport.core.plan import Plan
-from homeport.core.strangers import handed_along
+from homeport.core.strangers import handed_along, without_ports
 from homeport.errors import ApplyError, HomeportError
 from homeport.host import nmstatectl
 from homeport.host.files import remove
@@ -113,7 +113,7 @@ class Transaction:
         end = time.monotonic() + self.machine.patience(self.machine.settings.proof_timeout)
         while True:
             current = nmstatectl.show()
-            left = differences(self.plan.in_memory, current)
+            left = differences(self.plan.in_memory, without_ports(current, self.plan.strangers))
             if not left:
                 self.share_rules()
                 return current

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from homeport.core.keyfile import Keyfile
-from homeport.core.strangers import Added, find, handed_along, without
+from homeport.core.strangers import Added, find, handed_along, without, without_ports
 
 # Keys with hyphens.
 LEASED: dict[str, Any] = {"valid-life-time": "99sec"}
@@ -103,3 +103,24 @@ method=manual
         {"ipv4": (at("10.0.1.99", 32),), "ipv6": (at("2001:db8::99", 128),)}, (route("10.42.0.0/16", "0.0.0.0"),)))
     assert [key for key, _ in kept.items("ipv4")] == ["address1", "method", "route2"]
     assert kept.items("ipv6") == (("address2", "2001:db8::9/128"), ("method", "manual"))
+
+
+def bridge(*ports: str, **more: Any) -> dict[str, Any]:
+    return {"name": "br0", "type": "linux-bridge", "state": "up", **more,
+            "bridge": {"port": [{"name": name} for name in ports]}}
+
+
+def test_a_guests_port_stays_on_the_bridge() -> None:
+    """libvirt's or a container's; a port that an assignment speaks of, here or elsewhere, goes where that says."""
+    shown, desired, former = (state(bridge(*ports)) for ports in (
+        ("ens3", "ens4", "ens5", "vnet0"), ("ens3",), ("ens3", "ens4")))
+    desired["interfaces"].append(nic(at("10.0.1.10"), name="ens5"))
+    found = find(shown, desired, former, ["br0"])
+    assert found == {"br0": Added(ports=("vnet0",))}
+    assert handed_along(desired, found)["interfaces"][0] == bridge("ens3", "vnet0")
+    assert without_ports(state(bridge("ens3", "vnet0")), found)["interfaces"] == [bridge("ens3")]
+
+
+def test_a_bridge_whose_ports_are_not_said_keeps_them_anyway() -> None:
+    desired = state({"name": "br0", "type": "linux-bridge", "state": "up", "bridge": {"options": {}}})
+    assert handed_along(desired, {"br0": Added(ports=("vnet0",))})["interfaces"] == desired["interfaces"]

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from homeport.core.checks.view import View
+from homeport.core.compare.interfaces import port_names
 from homeport.core.compare.values import plain_ip, plain_network
 from homeport.core.nics import MADE
 from homeport.core.schema.kinds import read_number
@@ -158,16 +159,9 @@ def _interface(shown: State, former: State, desired: State) -> State:
     bridge = shown.get("bridge")
     if isinstance(bridge, Mapping) and isinstance(bridge.get("port"), list):
         # A guest's or a container's end of a cable, which its manager put there and takes away again.
-        plugged = {port.get("name") for state in (former, desired) for port in ports_of(state)}
-        entry["bridge"] = {**bridge, "port": [port for port in bridge["port"] if port.get("name") in plugged]}
+        ours = {*port_names(former), *port_names(desired)}
+        entry["bridge"] = {**bridge, "port": [port for port in bridge["port"] if port.get("name") in ours]}
     return entry
-
-
-def ports_of(state: State) -> list[State]:
-    """The ports of an interface that is a bridge, as the state lists them."""
-    bridge = state.get("bridge")
-    ports = bridge.get("port") if isinstance(bridge, Mapping) else None
-    return [port for port in ports if isinstance(port, Mapping)] if isinstance(ports, list) else []
 
 
 def addresses_of(state: State, family: str) -> Iterator[State]:

@@ -1,4 +1,4 @@
-"""What others added to interfaces of ours: addresses of keepalived, routes of a container network.
+"""What others added to interfaces of ours: addresses of keepalived, routes of a container network, guests' ports.
 
 NetworkManager takes away whatever is not in a profile when it applies a change to it, so a change is handed
 over with what must stay.  That is never kept on disk, and never compared: who added it takes it away again.
@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from homeport.core.compare.interfaces import port_names
 from homeport.core.compare.values import plain_ip, plain_network
 from homeport.core.former import State, addresses_of, entries_of, interfaces_of, route_key
 from homeport.core.keyfile import Keyfile
@@ -28,13 +29,14 @@ _SHOWN_ONLY = ("source", "protocol", "state", "route-type")
 
 @dataclass(frozen=True)
 class Added:
-    """What others have on one interface, in nmstate's words; addresses by family."""
+    """What others have on one interface, in nmstate's words; addresses by family, the ports of a bridge by name."""
 
     addresses: Mapping[str, tuple[State, ...]] = field(default_factory=dict)
     routes: tuple[State, ...] = ()
+    ports: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.routes) or any(self.addresses.values())
+        return bool(self.routes or self.ports) or any(self.addresses.values())
 
     def of_ipv6(self) -> Added:
         """The part that NetworkManager takes away even where it is asked to leave what is not its own."""
@@ -51,6 +53,9 @@ def find(shown: State, desired: State, former: State, names: Collection[str]) ->
     for entry in (*interfaces_of(desired), *interfaces_of(former)):
         ours.setdefault(str(entry.get("name")), set()).update(
             plain_ip(item.get("ip")) for family in FAMILIES for item in addresses_of(entry, family))
+    # Neither a port of ours nor an interface that an assignment speaks of for itself.
+    spoken_of = {*ours, *(port for state in (desired, former) for entry in interfaces_of(state)
+                          for port in port_names(entry))}
     theirs = {str(entry.get("name")): entry for entry in interfaces_of(shown)}
     routes: dict[str, list[State]] = {}
     for route in entries_of(shown, "routes"):
@@ -59,8 +64,11 @@ def find(shown: State, desired: State, former: State, names: Collection[str]) ->
                 {key: route[key] for key in _OF_A_ROUTE if key in route})
     found = {}
     for name in names:
-        listed = {family: tuple(_addresses(theirs.get(name, {}), family, ours.get(name, ()))) for family in FAMILIES}
-        if added := Added({family: each for family, each in listed.items() if each}, tuple(routes.get(name, ()))):
+        entry = theirs.get(name, {})
+        listed = {family: tuple(_addresses(entry, family, ours.get(name, ()))) for family in FAMILIES}
+        ports = tuple(port for port in port_names(entry) if port not in spoken_of) if "bridge" in entry else ()
+        addresses = {family: each for family, each in listed.items() if each}
+        if added := Added(addresses, tuple(routes.get(name, ())), ports):
             found[name] = added
     return found
 
@@ -104,7 +112,27 @@ def _with(entry: State, added: Added) -> State:
         if _takes(entry, family):
             section = entry[family]
             result[family] = {**section, "address": [*(section.get("address") or ()), *more]}
+    bridge = entry.get("bridge")
+    # A bridge whose ports are not said keeps those that it has.
+    if added.ports and isinstance(bridge, Mapping) and isinstance(bridge.get("port"), list):
+        result["bridge"] = {**bridge, "port": [*bridge["port"], *({"name": name} for name in added.ports)]}
     return result
+
+
+def without_ports(shown: State, strangers: Mapping[str, Added]) -> State:
+    """`shown` without the ports of others: a list of ports is the whole of them, other lists may have more in them."""
+    if not any(added.ports for added in strangers.values()):
+        return shown
+    return {**shown, "interfaces": [_without_ports(entry, strangers.get(str(entry.get("name")), Added()))
+                                    for entry in interfaces_of(shown)]}
+
+
+def _without_ports(entry: State, added: Added) -> State:
+    bridge = entry.get("bridge")
+    if not added.ports or not isinstance(bridge, Mapping):
+        return entry
+    return {**entry, "bridge": {**bridge, "port": [port for port in bridge.get("port") or ()
+                                                   if port.get("name") not in added.ports]}}
 
 
 def _takes(entry: State, family: str) -> bool:
