@@ -12,7 +12,6 @@ The service is as strict as the real one (tests/sources/platforms/conftest.py): 
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from http.server import ThreadingHTTPServer
@@ -21,7 +20,7 @@ from typing import Self
 
 from tests.sources.platforms.conftest import MANNERS, Service, handler_for
 
-from world import Lan, World
+from world import Lan, World, end_http
 
 METADATA = "169.254.169.254"
 OF_ALIYUN = "100.100.100.200"
@@ -94,17 +93,11 @@ class Cloud:
             file.write_text(text)
 
     def start(self) -> None:
-        server = ThreadingHTTPServer((self.address, 80), handler_for(self.service), bind_and_activate=False)
-        server.socket.close()
-        server.socket = self.world.namespace.listen(self.address, 80)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        self._server = server
+        self._server = self.world.serve_http(self.address, 80, handler_for(self.service))
 
     def stop(self) -> None:
-        if self._server:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        end_http(self._server)
+        self._server = None
 
     def __enter__(self) -> Self:
         self.start()

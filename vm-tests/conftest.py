@@ -30,6 +30,8 @@ from container import Machine, Nic
 from drives import Drives
 from firmware import Firmware
 from image import Image, make_image
+from poolserver import PoolServer, pool, registration
+from poolserver import python as server_python
 from seed import SEED, Seeded, seed_document
 from trees import NotPrepared, layers, prepared_path
 from vm.machine import Vm
@@ -129,6 +131,22 @@ def world(_the_world: World) -> Iterator[World]:
     with _the_world.as_it_was():
         yield _the_world
         _the_world.calm_down()
+
+
+@pytest.fixture(scope="session")
+def _server_installed() -> None:
+    """homeport-server, from the tree."""
+    try:
+        server_python()
+    except NotPrepared as error:
+        _missing(str(error))
+
+
+@pytest.fixture
+def pool_server(world: World, _server_installed: None) -> Iterator[PoolServer]:
+    """homeport-server with a pool of one address, for whoever says a UUID."""
+    with PoolServer(world, pool("192.168.122.150"), registration("sys-uuid")) as running:
+        yield running
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import re
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -26,7 +25,7 @@ from urllib.parse import parse_qs, urlsplit
 import yaml
 
 from configserver import Tls
-from world import World
+from world import World, end_http
 
 CASES = Path(__file__).parent / "clouds"
 LINK_LOCAL = "169.254.169.254"
@@ -226,18 +225,12 @@ class Served:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:
         for server in self._servers:
-            server.shutdown()
-            server.server_close()
+            end_http(server)
 
     def _serve(self, address: str, port: int, answer: Any, tls: Tls | None = None) -> None:
         self.world.namespace.ip("address", "replace", f"{address}/32", "dev", "lo")
         handler = type("Handler", (_Handler,), {"answer": staticmethod(answer)})
-        server = ThreadingHTTPServer((address, port), handler, bind_and_activate=False)
-        server.socket.close()
-        listener = self.world.namespace.listen(address, port)
-        server.socket = tls.context().wrap_socket(listener, server_side=True) if tls else listener
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        self._servers.append(server)
+        self._servers.append(self.world.serve_http(address, port, handler, tls))
 
 
 class _Handler(BaseHTTPRequestHandler):

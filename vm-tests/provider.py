@@ -14,7 +14,6 @@ of the machine: reached by whatever way the machine has, its gateway or a link-l
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
@@ -22,10 +21,10 @@ from typing import Any
 
 from tests.sources.platforms.conftest import MANNERS, Manners, Service
 from tests.sources.platforms.conftest import handler_for as reading_handler
-from tests.sources.platforms.told import Answer, Told
+from tests.sources.platforms.told import Answer, Told, tell
 
 from configserver import Tls
-from world import World
+from world import World, end_http
 
 METADATA = "169.254.169.254"
 TRUE = {"aliyun": "100.100.100.200", "scaleway": "169.254.42.42", "azure": "168.63.129.16"}
@@ -63,20 +62,12 @@ class Provider:
             file.write_bytes(data.encode() if isinstance(data, str) else data)
 
     def start(self) -> None:
-        server = ThreadingHTTPServer((self.address, self.port), handler_for(self.service, self.told),
-                                     bind_and_activate=False)
-        server.socket.close()
-        server.socket = self.world.namespace.listen(self.address, self.port)
-        if self.tls:
-            server.socket = self.tls.context().wrap_socket(server.socket, server_side=True)
-        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
-        self._server = server
+        handler = handler_for(self.service, self.told)
+        self._server = self.world.serve_http(self.address, self.port, handler, self.tls)
 
     def stop(self) -> None:
-        if self._server:
-            self._server.shutdown()
-            self._server.server_close()
-            self._server = None
+        end_http(self._server)
+        self._server = None
 
     def __enter__(self) -> Provider:
         self.start()
@@ -94,12 +85,7 @@ def handler_for(service: Service, told: Told) -> type[BaseHTTPRequestHandler]:
 
     class Handler(reading_handler(service)):  # type: ignore[misc]
         def hear(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, reply = told.take(self.command, self.path, self.headers, body)
-            self.send_response_only(status)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+            tell(self, told)
 
         do_POST = do_PATCH = hear  # noqa: N815
 

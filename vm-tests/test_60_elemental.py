@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
@@ -18,26 +18,10 @@ from container import Machine
 from elemental import LIVE_CONFIG, OEM, ask_for_reset, make_elemental, make_live, set_mode
 from namespaces import wait_until
 from outcome import Outcome
-from poolserver import TOKEN, PoolServer, pool, python, registration
+from poolserver import TOKEN, PoolServer, pool, registration
 from seed import ADDRESS, NIC, assert_on_dhcp, assert_seed, seed_document
 from swtpm import Swtpm, missing
-from trees import NotPrepared
 from world import World
-
-
-@pytest.fixture(autouse=True)
-def _prepared() -> None:
-    try:
-        python()
-    except NotPrepared as error:
-        pytest.skip(str(error))
-
-
-@pytest.fixture
-def server(world: World) -> Iterator[PoolServer]:
-    """One address, for whoever says a UUID."""
-    with PoolServer(world, pool("192.168.122.150"), registration("sys-uuid")) as running:
-        yield running
 
 
 def heard(server: PoolServer, machine: str, text: str) -> None:
@@ -46,6 +30,7 @@ def heard(server: PoolServer, machine: str, text: str) -> None:
                what=f"the server to hear {text} of {machine}")  # fmt: skip
 
 
+@pytest.mark.usefixtures("_server_installed")
 def test_from_the_live_medium_to_a_reset(world: World, make_machine: Callable[..., Machine]) -> None:
     """One machine's life by TPM, with one address in the pool; at its end the address is another machine's."""
     if why := missing():
@@ -131,24 +116,24 @@ def reinstall(machine: Machine) -> None:
         file.unlink()
 
 
-def test_a_reset_by_command_gives_the_address_back(world: World, server: PoolServer, machine: Machine) -> None:
+def test_a_reset_by_command_gives_the_address_back(world: World, pool_server: PoolServer, machine: Machine) -> None:
     """With the server there: the next machine may have it."""
     world.dhcp.start()
-    make_elemental(machine, server.bootstrap())
+    make_elemental(machine, pool_server.bootstrap())
     assert_seed(machine, machine.boot())
-    (known,) = server.machines()
+    (known,) = pool_server.machines()
     machine.run(["homeport", "reset", "--yes"], timeout=90)
     assert not machine.exists(OEM)
-    assert server.addresses() == {}
+    assert pool_server.addresses() == {}
     # It is still known: whoever registers again is the same machine.
     machine.run(["homeport", "refresh"], timeout=90)
     assert machine.look().addresses(NIC) == [ADDRESS]
-    assert [one["name"] for one in server.machines()] == [known["name"]]
+    assert [one["name"] for one in pool_server.machines()] == [known["name"]]
 
 
-def test_a_site_without_dhcp(world: World, server: PoolServer, machine: Machine, falling: None) -> None:
+def test_a_site_without_dhcp(world: World, pool_server: PoolServer, machine: Machine, falling: None) -> None:
     """The image's seed gives the first address; registration follows over it, and the assignment replaces it."""
-    make_elemental(machine, server.bootstrap())
+    make_elemental(machine, pool_server.bootstrap())
     machine.write("/usr/lib/homeport/seed.yaml", seed_document("192.168.122.77"))
     boot = machine.boot("homeport.deadline=3s")
     assert boot.status["rung"] == "seed"

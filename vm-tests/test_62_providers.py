@@ -6,7 +6,7 @@ import base64
 import gzip
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,19 +27,9 @@ MakeLan = Callable[..., Lan]
 
 
 @pytest.fixture
-def lan(world: World) -> Iterator[MakeLan]:
-    """lan("do-public", "198.51.100.1/24"): a LAN whose router has these addresses; gone after the test."""
-    made: list[tuple[Lan, tuple[str, ...]]] = []
-
-    def make(name: str, *routers: str) -> Lan:
-        made.append((world.add_lan(name, routers), routers))
-        return made[-1][0]
-
-    yield make
-    for lan, _ in made:
-        lan.dhcp.stop()
-        world.namespace.ip("link", "delete", lan.bridge)
-        world._lans.remove(lan)
+def lan(world: World) -> MakeLan:
+    """lan("do-public", "198.51.100.1/24"): a LAN whose router has these addresses."""
+    return lambda name, *routers: world.add_lan(name, routers)
 
 
 def reaches(machine: Machine, *addresses: str) -> None:

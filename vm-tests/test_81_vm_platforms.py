@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Iterator
 
 import pytest
 from tests.sources.platforms import told
@@ -24,13 +23,9 @@ METADATA = "198.51.100.99"
 
 
 @pytest.fixture
-def lan(world: World) -> Iterator[Lan]:
+def lan(world: World) -> Lan:
     """A rack whose routers are those of Packet's bond, and of the DHCP before it."""
-    lan = world.add_lan("rack", ("198.51.100.2/31", "10.99.0.2/31", "2001:db8:2::2/127", "192.168.77.1/24"))
-    yield lan
-    lan.dhcp.stop()
-    world.namespace.ip("link", "delete", lan.bridge)
-    world._lans.remove(lan)
+    return world.add_lan("rack", ("198.51.100.2/31", "10.99.0.2/31", "2001:db8:2::2/127", "192.168.77.1/24"))
 
 
 @pytest.mark.vm_full("a minute, for providers that are few; a bond is booted by URL in test_80_vm.py")

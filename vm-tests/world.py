@@ -20,12 +20,14 @@ import itertools
 import shutil
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 
-from configserver import ConfigServer
+from configserver import ConfigServer, Tls
 from namespaces import NetworkNamespace, make_mounts_private, wait_until
 
 GATEWAY = "192.168.122.1"
@@ -169,6 +171,14 @@ class Lan:
         return Cable(self, namespace, nic, mac)
 
 
+
+def end_http(server: ThreadingHTTPServer | None) -> None:
+    """What `World.serve_http` began; nothing if there is none."""
+    if server is not None:
+        server.shutdown()
+        server.server_close()
+
+
 class World:
     """See the head of this module.  Use it as a context manager."""
 
@@ -200,6 +210,17 @@ class World:
         )  # fmt: skip
         server.start()
         self._servers.append(server)
+        return server
+
+    def serve_http(self, address: str, port: int, handler: type[BaseHTTPRequestHandler],
+                   tls: Tls | None = None) -> ThreadingHTTPServer:
+        """Another server inside, of the test's own making, at work already; `end_http` ends it."""
+        server = ThreadingHTTPServer((address, port), handler, bind_and_activate=False)
+        server.socket.close()
+        server.socket = self.namespace.listen(address, port)
+        if tls:
+            server.socket = tls.context().wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
         return server
 
     def host(self, address: str, *, mac: str = "", lan: Lan | None = None) -> Host:

@@ -79,15 +79,20 @@ def packet(document: bytes) -> Callable[[str, str, Any, bytes], Answer]:
     return answer
 
 
+def tell(request: BaseHTTPRequestHandler, told: Told) -> None:
+    """Answer one request as `told` does."""
+    body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
+    status, reply = told.take(request.command, request.path, request.headers, body)
+    request.send_response_only(status)
+    request.send_header("Content-Length", str(len(reply)))
+    request.end_headers()
+    request.wfile.write(reply)
+
+
 def handler_for(told: Told) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         def handle_any(self) -> None:
-            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-            status, reply = told.take(self.command, self.path, self.headers, body)
-            self.send_response_only(status)
-            self.send_header("Content-Length", str(len(reply)))
-            self.end_headers()
-            self.wfile.write(reply)
+            tell(self, told)
 
         do_GET = do_POST = do_PATCH = do_PUT = handle_any  # noqa: N815
 
