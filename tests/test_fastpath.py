@@ -127,6 +127,18 @@ def test_any_change_takes_the_long_way(what: str, root: Path, monkeypatch: pytes
     assert not (root / "run/homeport").exists()
 
 
+@pytest.mark.parametrize("sign", ["bridge/stp_state", "bonding/mode", "lower_eth0/x"])
+def test_waits_for_what_has_no_carrier_before_its_ports_have(
+        sign: str, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bridge seen between its own activation and that of its port was taken for one without a cable."""
+    device = root / "run/NetworkManager/devices/2"
+    text = device.read_text()
+    pull_the_cable(root)
+    write(root, f"sys/class/net/enp1s0/{sign}", "0\n")
+    monkeypatch.setattr("time.sleep", lambda seconds: device.write_text(text))
+    assert fastpath.still_in_force(str(root))
+
+
 def test_waits_for_a_profile_that_is_coming_up(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     device = root / "run/NetworkManager/devices/2"
     text = device.read_text()

@@ -143,6 +143,13 @@ def _is_up(root: str, fact: list[str]) -> bool:
 
 
 def _may_come_up(root: str, interface: str) -> bool:
+    try:
+        entries = os.listdir(os.path.join(root, "sys/class/net", interface))
+    except OSError:
+        return True
+    # A bridge or a bond has a carrier when it has its ports, and what lies above another interface when that one has.
+    if any(entry in ("bridge", "bonding") or entry.startswith("lower_") for entry in entries):
+        return True
     # An interface that is down has no readable carrier (EINVAL); NetworkManager may not have come to it yet.
     return _read(root, f"sys/class/net/{interface}/carrier").strip() != "0"
 
