@@ -139,7 +139,7 @@ install-agent: zipapp ## [DESTDIR=] of these, the files of the agent; nothing is
 	umask 022 && mkdir -p $(ROOT)/usr/bin $(LIB)/homeport $(LIB)/tmpfiles.d $(ROOT)/usr/share/homeport \
 	  $(LIB)/systemd/system/NetworkManager-wait-online.service.d $(LIB)/systemd/system-preset \
 	  $(LIB)/NetworkManager/conf.d $(LIB)/NetworkManager/system-connections $(ROOT)/var/lib \
-	  $(LIB)/NetworkManager/dispatcher.d/pre-up.d \
+	  $(LIB)/NetworkManager/dispatcher.d/pre-up.d $(LIB)/udev/rules.d \
 	  $(MAN)/man5 $(MAN)/man8
 	install -m 755 build/homeport.pyz $(LIB)/homeport/homeport.pyz
 	install -m 755 agent/mkzipapp.py $(ROOT)/usr/share/homeport/
@@ -149,6 +149,7 @@ install-agent: zipapp ## [DESTDIR=] of these, the files of the agent; nothing is
 	install -m 644 $(UNITS:%=systemd/%) $(LIB)/systemd/system/
 	install -m 755 systemd/90-homeport $(LIB)/NetworkManager/dispatcher.d/
 	ln -sfn ../90-homeport $(LIB)/NetworkManager/dispatcher.d/pre-up.d/90-homeport
+	install -m 644 systemd/85-homeport.rules $(LIB)/udev/rules.d/
 	install -m 644 systemd/wait-online.conf $(LIB)/systemd/system/NetworkManager-wait-online.service.d/50-homeport.conf
 	install -m 644 systemd/80-homeport.preset $(LIB)/systemd/system-preset/80-homeport.preset
 	install -m 644 systemd/tmpfiles.conf $(LIB)/tmpfiles.d/homeport.conf

@@ -42,6 +42,7 @@ INSTALLED: dict[str, int | str] = {
     "usr/lib/systemd/system/homeport-refresh.timer": 0o644,
     "usr/lib/systemd/system/homeport.service": 0o644,
     "usr/lib/tmpfiles.d/homeport.conf": 0o644,
+    "usr/lib/udev/rules.d/85-homeport.rules": 0o644,
     # Adds bytecode to the installed zipapp again, when this root gets another Python.
     "usr/share/homeport/mkzipapp.py": 0o755,
     "usr/share/man/man5/homeport.conf.5": 0o644,

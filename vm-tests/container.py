@@ -58,12 +58,16 @@ class BootFailed(AssertionError):
 
 @dataclass(frozen=True)
 class Nic:
-    """A NIC that is there from the start.  Without a MAC it has one made of the machine's name."""
+    """A NIC that is there from the start.  Without a MAC it has one made of the machine's name.
+
+    `below`: of a virtual machine, and the name of the NIC with the same MAC whose kernel driver this one is to carry.
+    """
 
     name: str
     mac: str = ""
     lan: Lan | None = None
     plugged: bool = True
+    below: str = ""
 
 
 class Machine:

@@ -42,7 +42,7 @@ BROUGHT = (
     *(f"*/lib{name}.so*" for name in ("crypto", "ssl", "z", "zstd", "yaml-0", "expat", "ffi", "uuid", "systemd", "m")),
     *(f"usr/lib/systemd/system/homeport-{name}.service" for name in ("prepare", "initrd", "handover")),
     *(f"etc/systemd/system/initrd.target.wants/homeport-{name}.service" for name in ("prepare", "initrd", "handover")),
-    "usr/lib/systemd/system/*wait-online-initrd.service.d/50-homeport.conf",
+    "usr/lib/systemd/system/*wait-online-initrd.service.d/50-homeport.conf", "usr/lib/udev/rules.d/85-homeport.rules",
     "usr/lib/modules/*/kernel/*",  # by name below
     "usr/lib/modprobe.d/*", "usr/lib/modules/*/modules.*",
 )  # fmt: skip
@@ -276,6 +276,7 @@ def test_units_and_modes(with_homeport: Unpacked) -> None:
     # Both generations, whichever this NetworkManager is of.
     for unit in ("nm-wait-online-initrd.service", "NetworkManager-wait-online-initrd.service"):
         assert (root / f"usr/lib/systemd/system/{unit}.d/50-homeport.conf").exists()
+    assert (root / "usr/lib/udev/rules.d/85-homeport.rules").exists()
     assert modes(root, ("usr/lib/homeport/homeport-bootstrap.nmconnection", "var/lib/homeport", "usr/bin/homeport")) \
         == {"usr/lib/homeport/homeport-bootstrap.nmconnection": 0o600, "var/lib/homeport": 0o700,
             "usr/bin/homeport": 0o755}  # fmt: skip

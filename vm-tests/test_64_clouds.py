@@ -59,12 +59,13 @@ def both(boot: Outcome, nic: str) -> set[str]:
     return {*boot.addresses(nic), *boot.addresses(nic, "inet6")}
 
 
-def azures(mac: str, net: int, *hosts: int) -> dict[str, Any]:
+def azures(mac: str, net: int, *hosts: int, v6: bool = True) -> dict[str, Any]:
+    ipv6 = {"ipAddress": [{"privateIpAddress": f"2001:db8:{net}::10"}],
+            "subnet": [{"address": f"2001:db8:{net}::", "prefix": "64"}]}
     return {"macAddress": mac.replace(":", "").upper(),
             "ipv4": {"ipAddress": [{"privateIpAddress": f"10.0.{net}.{host}", "publicIpAddress": ""} for host in hosts],
                      "subnet": [{"address": f"10.0.{net}.0", "prefix": "24"}]},
-            "ipv6": {"ipAddress": [{"privateIpAddress": f"2001:db8:{net}::10"}],
-                     "subnet": [{"address": f"2001:db8:{net}::", "prefix": "64"}]}}
+            "ipv6": ipv6 if v6 else {"ipAddress": []}}
 
 
 def test_azure_in_both_families(world: World, make_machine: MakeMachine) -> None:

@@ -8,12 +8,14 @@ import shutil
 import pytest
 from tests.sources.platforms import told
 
+from cloud import OUTSIDE, Cloud
 from configserver import Tls
 from container import Nic
 from drives import make_image
 from provider import Provider
 from tagged import Tagged
 from test_62_providers import FIRST, SECOND, both, case
+from test_64_clouds import azures
 from test_80_vm import SLOW, MakeVm
 from vm.hardware import Hardware
 from world import Lan, World
@@ -61,6 +63,42 @@ def test_packet(world: World, lan: Lan, make_vm: MakeVm) -> None:
         assert len(provider.told.good) == 1
         machine.sh("systemctl restart homeport-check-in")
         assert len(provider.told.good) == 1 and "has heard of this machine before" in machine.story()
+
+
+@pytest.mark.vm_full("two minutes for what tests of the resolver have without a kernel")
+def test_azure_with_a_virtual_function(world: World, make_vm: MakeVm) -> None:
+    """Accelerated networking: three interfaces with one MAC, of which the kernel carries two below the third.
+
+    Only that one is to be configured, whether the function is there or not: the host takes it away to be serviced,
+    and gives it back. No Hyper-V here: it is net_failover that carries, which does as hv_netvsc does.
+    """
+    with Cloud(world, "azure") as cloud:
+        lan = cloud.subnet("a-vf", "10.0.1")
+        cloud.tell({"metadata/instance/network": json.dumps({"interface": [azures(FIRST, 1, 10, 11, v6=False)]})})
+        function = Nic("enp2s0", FIRST, lan, below="enp1s0")
+        machine = make_vm(nics=(Nic("enp1s0", FIRST, lan), function))
+        boot = machine.boot("ignition.platform.id=azure", *SLOW)
+
+        def as_it_should_be(ports: set[str], through: str) -> None:
+            links = {link["ifname"]: link for link in machine.look().parsed("address")}
+            assert {name for name, link in links.items() if link.get("master") == "enp1s0"} == ports
+            assert {link["address"] for name, link in links.items() if name != "lo"} == {FIRST}
+            assert {name: machine.look().addresses(name) for name in sorted(links) if name != "lo"} == {
+                "enp1s0": ["10.0.1.10/24", "10.0.1.11/24"], **{name: [] for name in ports}}
+            before = len(machine.wire(through).ours)
+            machine.sh(f"ping -c 20 -i 0.1 -W 5 -q -I 10.0.1.11 {OUTSIDE}")
+            assert len(machine.wire(through).ours) - before >= 20
+
+        assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
+        assert boot.failed_units == []
+        as_it_should_be({"enp1s0nsby", "enp2s0"}, "enp2s0")
+        machine.remove_nic("enp2s0")
+        machine.run(["homeport", "refresh"])
+        as_it_should_be({"enp1s0nsby"}, "enp1s0")
+        machine.add_nic(function)
+        machine.wait("test -e /sys/class/net/enp1s0/lower_enp2s0")
+        machine.run(["homeport", "refresh"])
+        as_it_should_be({"enp1s0nsby", "enp2s0"}, "enp2s0")
 
 
 @pytest.mark.vm_full("a minute for what test_80_vm.py has by URL")

@@ -99,6 +99,8 @@ homeport_settings() {
     # it starts in every initramfs that has a profile. prepare puts it there if the network is wanted.
     inst_simple /usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection \
         /usr/lib/homeport/homeport-bootstrap.nmconnection
+    # Which cards are not for DHCP.
+    inst_rules 85-homeport.rules
     (umask 077 && mkdir -p "$initdir/var/lib/homeport")
 }
 

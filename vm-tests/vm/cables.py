@@ -27,16 +27,23 @@ class Cables:
         self._taps: list[str] = []
 
     def plug(self, nics: Sequence[Nic]) -> list[str]:
-        """QEMU's arguments for all of them."""
-        return [word for nic in nics
-                for word in qemu.nic(slot_of(nic.name), slot_of(nic.name), self._tap(nic), self.mac(nic))]  # fmt: skip
+        """QEMU's arguments for all of them, but for those below another, which are for `plug_in`."""
+        uppers = {nic.below for nic in nics}
+        return [word for nic in nics if not nic.below for word in qemu.nic(
+            slot_of(nic.name), slot_of(nic.name), self._tap(nic), self.mac(nic), above=nic.name in uppers)]  # fmt: skip
 
     def plug_in(self, nic: Nic, monitor: qemu.Monitor) -> None:
         """One into a machine that runs."""
         number, tap = slot_of(nic.name), self._tap(nic)
         monitor.ask("netdev_add", type="tap", id=f"net{number}", ifname=tap, script="no", downscript="no")
-        driver, *pairs = qemu.nic_device(number, number, self.mac(nic)).split(",")
+        below = slot_of(nic.below) if nic.below else 0
+        driver, *pairs = qemu.nic_device(number, number, self.mac(nic), below=below).split(",")
         monitor.ask("device_add", driver=driver, **dict(pair.split("=", 1) for pair in pairs))
+
+    def take_out(self, name: str, monitor: qemu.Monitor) -> None:
+        """The cable of one that is no longer there."""
+        monitor.ask("netdev_del", id=f"net{slot_of(name)}")
+        self.wires[name].stop()
 
     def mac(self, nic: Nic) -> str:
         """The same in every boot."""

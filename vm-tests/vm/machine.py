@@ -124,6 +124,9 @@ class Vm:
         self._agent = Agent(self.folder / "agent")
         self.monitor = qemu.Monitor(self.folder / "qmp")
         for nic in self.nics:
+            # On QEMU's command line such a card could never be given back once it has been taken out.
+            if nic.below:
+                self.cables.plug_in(nic, self.monitor)
             if not nic.plugged:
                 self.set_cable(nic.name, plugged=False)
 
@@ -210,6 +213,14 @@ class Vm:
         """Plug a NIC into the running machine."""
         self.nics = (*self.nics, nic)
         self.cables.plug_in(nic, self.monitor)
+
+    def remove_nic(self, name: str) -> None:
+        """Take a NIC out of the running machine; back when its kernel has let go of it."""
+        card = f"nic{slot_of(name)}"
+        self.monitor.ask("device_del", id=card)
+        wait_until(lambda: card not in self.monitor.devices(), timeout=120, what=f"{self.name} to let go of {name}")
+        self.nics = tuple(nic for nic in self.nics if nic.name != name)
+        self.cables.take_out(name, self.monitor)
 
     def set_cable(self, nic: str, *, plugged: bool) -> None:
         """Pull the cable of a NIC, or plug it in again."""

@@ -105,15 +105,21 @@ def tpm(control: Path) -> list[str]:
             "-device", "tpm-tis,tpmdev=tpm0"]  # fmt: skip
 
 
-def nic(number: int, port: int, tap: str, mac: str) -> list[str]:
+def nic(number: int, port: int, tap: str, mac: str, *, above: bool = False) -> list[str]:
+    """A card and its cable; one that may have another with the same MAC below it, or not."""
     return ["-netdev", f"tap,id=net{number},ifname={tap},script=no,downscript=no",
             # A card has a speed; without one a bond of LACP takes no port.
-            "-device", nic_device(number, port, mac) + ",speed=10000,duplex=full"]  # fmt: skip
+            "-device", nic_device(number, port, mac) + ",speed=10000,duplex=full" + ",failover=on" * above]  # fmt: skip
 
 
-def nic_device(number: int, port: int, mac: str) -> str:
+def nic_device(number: int, port: int, mac: str, *, below: int = 0) -> str:
+    """A card; if it is `below` the one with this number, QEMU shows it when that one's driver says that it can carry
+    another (docs/system/virtio-net-failover.rst), and the kernel takes only one that is PCI's own there, not a virtio
+    one (net_failover_slave_pre_register in drivers/net/net_failover.c).
+    """
+    driver, pair = ("vmxnet3", f",failover_pair_id=nic{below}") if below else ("virtio-net-pci", "")
     # No ROM: nobody boots from the network here.
-    return f"virtio-net-pci,id=nic{number},netdev=net{number},mac={mac},bus=port{port},romfile="
+    return f"{driver},id=nic{number},netdev=net{number},mac={mac},bus=port{port},romfile={pair}"
 
 
 def escaped(text: str) -> str:
@@ -143,6 +149,10 @@ class Monitor:
             if "return" in answer:
                 return answer["return"]
         raise RuntimeError(f"QEMU is gone ({command})")
+
+    def devices(self) -> set[str]:
+        """The ids of what is plugged in."""
+        return {each["name"] for each in self.ask("qom-list", path="/machine/peripheral")}
 
     def close(self) -> None:
         with suppress(OSError):
