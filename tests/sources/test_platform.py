@@ -236,7 +236,8 @@ def test_a_service_that_gives_no_card_is_away(ask: Asking, serve: Callable[..., 
 def test_routers_that_were_advertised(monkeypatch: pytest.MonkeyPatch) -> None:
     from homeport.host.proof import kernel
     routes = [kernel.Route(2, "::", 0, "fe80::1", 900, 254), kernel.Route(3, "0.0.0.0", 0, "10.0.2.1", 900, 254),
-              kernel.Route(3, "2001:db8::", 64, "fe80::9", 900, 254), kernel.Route(9, "::", 0, "fe80::2", 900, 254)]
+              kernel.Route(3, "2001:db8::", 64, "fe80::9", 900, 254), kernel.Route(9, "::", 0, "fe80::2", 900, 254),
+              kernel.Route(2, "::", 0, "fe80::7", 10, 30400)]  # our own, by the router of before
     monkeypatch.setattr(kernel, "read_network", lambda: kernel.Network((), (), tuple(routes)))
     assert {mac: str(ip) for mac, ip in platform.routers((ENS3, ENS4)).items()} == {ENS3.mac: "fe80::1"}
 

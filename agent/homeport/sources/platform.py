@@ -204,7 +204,11 @@ def is_volatile(settings: Settings, platform: Platform) -> bool:
 
 
 def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
-    """The IPv6 routers in use, by the MACs of the cards that they are on: those that were advertised."""
+    """The IPv6 routers in use, by the MACs of the cards that they are on: those that were advertised.
+
+    In the main table only: the others have our own routes, by a router that may be an old one by now.
+    """
+    from homeport.core.former import MAIN_TABLE
     from homeport.core.nicmatch import own_mac
     from homeport.host.proof.kernel import read_network
     try:
@@ -213,7 +217,7 @@ def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
         return {}
     macs = {card.index: own_mac(card) for card in cards}
     found = {macs.get(route.index, ""): read_ip(route.gateway) for route in network.routes
-             if route.default and ":" in route.gateway}
+             if route.default and route.table == MAIN_TABLE and ":" in route.gateway}
     return {mac: ip for mac, ip in found.items() if mac and ip is not None}
 
 
