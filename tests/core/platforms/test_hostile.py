@@ -24,7 +24,9 @@ from homeport.sources.platforms import saved
 CASES = sorted((Path(__file__).parents[2] / "data" / "platforms").iterdir())
 ODD: list[Any] = [
     None, "", 0, -1, 1.5, True, "x", "::1", "0.0.0.0/0", "fe80::1%x", "300.1.2.3", [], {}, [[]], [{}], {"a": 1},
-    "00:00:5e:00:53:01", "eth0", "a\nb", "é" * 70, 2**70, "64", "255.255.0.255"]
+    "00:00:5e:00:53:01", "eth0", "a\nb", "é" * 70, 2**70, "64", "255.255.0.255", "255.255.255.255", "0.0.0.0/32",
+    "ffff:ffff:ffff:ffff:ffff:ffff:ffff:ffff", "0" * 5000, "9" * 5000, "1e9", "yes", "fe80::1%", "::1%eth0/64",
+    [["x"]], {"version": 2}, "\u0660", "\x00", "[", "<html>", float("inf")]
 
 
 def changed(value: Any, chance: random.Random) -> Any:

@@ -59,7 +59,7 @@ def bond_mode(node: Node) -> str:
 
 def _bond_option(name: str, node: Node) -> Any:
     if name in _SWITCHES:
-        return _SWITCHES[name][node.flag() if isinstance(node.value, bool) else node.number(0, 1)]
+        return _SWITCHES[name][node.number(0, 1) if str(node.value) in ("0", "1") else node.flag()]
     if name in _NUMBERS:
         return node.number()
     if isinstance(node.value, list):
@@ -74,7 +74,7 @@ def bridge(given: list[tuple[str, Node]], ports: list[str], network: Network) ->
     for key, node in given:
         name = key.replace("_", "-").removeprefix("bridge-")
         if name == "stp":
-            stp["enabled"] = node.value in ("on", "yes") or (node.value not in ("off", "no") and node.flag())
+            stp["enabled"] = node.flag()
         elif name in _STP:
             stp[_STP[name]] = node.number()
         elif name in ("ageing-time", "ageing"):

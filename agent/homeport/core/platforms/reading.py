@@ -7,7 +7,7 @@ this is where all those spellings end.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_interface
+from ipaddress import IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Any
 
 from homeport.core.checks.reading import IPAddress, IPInterface
@@ -17,6 +17,8 @@ from homeport.core.platforms.shape import Files, Unreadable
 from homeport.core.showing import printable, show
 
 MAX_NUMBER = 2**32 - 1
+# netplan, src/parse.c, handle_generic_bool(); PyYAML, which cloud-init reads with, knows all but the letters.
+YES, NO = ("true", "yes", "on", "y"), ("false", "no", "off", "n")
 
 
 class Fault(Exception):
@@ -86,12 +88,13 @@ class Node:
         return self.number(68, 65535) if self else None
 
     def flag(self, default: bool = False) -> bool:
+        """A yes or no, also as YAML 1.1 writes it, by which cloud-init and netplan read."""
         if not self:
             return default
-        value = {"true": True, "false": False}.get(str(self.value).lower())
-        if value is None:
+        text = str(self.value).lower()
+        if text not in (*YES, *NO):
             raise self.fault("true or false")
-        return value
+        return text in YES
 
     def mac(self) -> str:
         try:
@@ -100,10 +103,12 @@ class Node:
             raise self.fault(str(wanted)) from None
 
     def ip(self) -> IPAddress:
+        """An address without a zone: that is the name of an interface on whatever machine wrote it."""
         try:
-            return ip_address(self.text().strip())
+            found = ip_address(self.text().strip())
         except ValueError:
             raise self.fault("an IP address") from None
+        return found if found.version == 4 else IPv6Address(int(found))
 
     def interface(self, netmask: Node | None = None, default: int | None = None) -> IPInterface:
         """An address with its prefix: its own, else that of `netmask` (mask or length), else `default`."""
@@ -115,9 +120,10 @@ class Node:
                 raise (netmask or self).fault(f"the prefix length of {ip}, or its netmask")
             text = f"{ip}/{length}"
         try:
-            return ip_interface(text)
+            found = ip_interface(text)
         except ValueError:
             raise self.fault("an address with its prefix length, such as 192.0.2.10/24") from None
+        return found if found.version == 4 else IPv6Interface((int(found), found.network.prefixlen))
 
     def network(self, netmask: Node | None = None) -> IPInterface:
         """A network as the interface with its first address; host bits do not count."""
@@ -128,7 +134,7 @@ class Node:
         """A prefix length, also written as a mask of either family."""
         longest = 32 if version == 4 else 128
         text = str(self.value).strip()
-        if text.isascii() and text.isdigit() and int(text[:4]) <= longest:
+        if text.isascii() and text.isdigit() and len(text) <= 3 and int(text) <= longest:
             return int(text)
         try:
             mask = ip_address(text)
@@ -192,9 +198,13 @@ def decode(data: bytes, path: str) -> str:
         raise Fault(path, "bytes that are not UTF-8", "text") from None
 
 
-def first_host(interface: IPInterface) -> IPAddress:
-    """The first address of a network: where routers are when nobody says."""
-    return interface.network.network_address + 1
+def first_host(interface: IPInterface) -> IPAddress | None:
+    """The first address of a network: where routers are when nobody says.
+
+    None for a network of one address or two, where no place is left for a router.
+    """
+    network = interface.network
+    return network.network_address + 1 if network.max_prefixlen - network.prefixlen >= 2 else None
 
 
 __all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "first_host", "line", "lines", "names",

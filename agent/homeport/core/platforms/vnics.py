@@ -87,6 +87,10 @@ def route_by_source(network: Network, link: Link, vnic: Vnic, index: int) -> Non
                 network.without_router[vnic.mac] = None
                 continue
         gateway = gateway or first_host(addresses[0])
+        if gateway is None:
+            network.note(f"nothing says which router the NIC with MAC {vnic.mac} has for IPv{version}: what comes from "
+                         "its addresses leaves by the main table")
+            continue
         for each in (*addresses, *vnic.networks):
             if each.version == version and each.network.prefixlen < each.max_prefixlen:
                 network.route(link, subnet(each), metric=METRIC, table=LOCAL + index)
