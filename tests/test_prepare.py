@@ -264,6 +264,32 @@ def test_a_document_that_cannot_be_used_is_loud(
     assert starts(tmp_path)
 
 
+@pytest.mark.parametrize("way", ["use_assignment", "use_kept", "use_seed"])
+def test_a_bug_is_told_and_the_next_way_taken(
+    tmp_path: Path, real: Path, way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Whatever is wrong with us: a machine without its network is one that nobody can look into."""
+    def broken(_: Machine) -> str:
+        raise OverflowError("cannot convert float infinity to integer")
+    monkeypatch.setattr(start, way, broken)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x"))
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+    assert starts(tmp_path) and (tmp_path / INITRD).exists() and (tmp_path / HANDOVER).exists()
+    assert "a bug in homeport: OverflowError" in capsys.readouterr().out
+    assert "in broken" in caplog.text  # the traceback
+
+
+def test_the_handover_has_its_mark_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However this ends: what is at hand still reaches the real root."""
+    def killed(*_: object) -> None:
+        raise KeyboardInterrupt
+    monkeypatch.setattr(start, "bring_network", killed)
+    with pytest.raises(KeyboardInterrupt):
+        prepare.prepare(make(tmp_path, NETWORK))
+    assert (tmp_path / HANDOVER).exists()
+
+
 def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
     """Those of the image first, the kernel's own last: a later one counts."""
     put(tmp_path, "etc/cmdline.d/35-neednet.conf", "rd.neednet\n")
@@ -272,8 +298,6 @@ def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
     prepare.prepare(machine)
     assert starts(tmp_path)
     assert prepare.read_arguments(machine).split() == ["rd.neednet", "root=UUID=1", "ro", "root=UUID=2"]
-
-
 
 
 def test_a_boot_with_nothing_to_do_is_cheap(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from typing import Any
 
 from homeport.core import initrd
 from homeport.core.initrd import Decision
-from homeport.errors import HomeportError
+from homeport.errors import Bug, HomeportError
 from homeport.host import facts, journal
 from homeport.host.files import make_dir, read_file, write_atomic
 from homeport.host.store import HANDOVER, INITRD, LIMIT, RUN_DIR
@@ -41,10 +41,11 @@ def prepare(machine: Machine) -> None:
     log.info("%s: %s", _summary(decision), decision.reason)
     if not decision.look and not decision.network:
         return
+    # First: if this ends halfway, the handover still does its part.
+    mark(machine, HANDOVER, {"reason": decision.reason, "network": decision.network})
     if decision.network:
         from homeport.start import bring_network
         bring_network(machine, decision)
-    mark(machine, HANDOVER, {"reason": decision.reason, "network": decision.network})
 
 
 def has_something(machine: Machine, real: Path = REAL_ROOT) -> bool:
@@ -93,8 +94,12 @@ def mark(machine: Machine, path: str, value: dict[str, object]) -> None:
     write_atomic(machine.root, path, json.dumps(value).encode() + b"\n", 0o644)
 
 
-def tell(rung: str, error: HomeportError | OSError) -> None:
-    """One line on the console, the whole in the journal."""
+def tell(rung: str, error: Exception) -> None:
+    """One line on the console, the whole in the journal; with a traceback if it is a fault of ours."""
+    if not isinstance(error, HomeportError | OSError):
+        log.error("A bug in homeport", exc_info=error)
+        error = Bug(f"a bug in homeport: {type(error).__name__}: {error}",
+                    "its journal has the traceback; please report it")
     journal.console(f"{rung}: {error.message if isinstance(error, HomeportError) else error}")
     log.warning("%s: %s, falling back", rung, error)
 

@@ -23,7 +23,7 @@ from homeport.core.cmdline import parse
 from homeport.core.document import Assignment
 from homeport.core.identity import Identity
 from homeport.core.initrd import Decision
-from homeport.errors import HomeportError, NoAssignment, Unconfigured
+from homeport.errors import NoAssignment, Unconfigured
 from homeport.host import keyfiles, profiles
 from homeport.host.files import is_dir, make_dir, remove, write_atomic
 from homeport.host.store import INITRD, Store
@@ -53,7 +53,7 @@ def bring_network(machine: Machine, decision: Decision) -> None:
             used = way(machine)
         except (NoAssignment, Unconfigured) as nothing:
             log.debug("%s: %s", name, nothing)
-        except (HomeportError, OSError) as error:
+        except Exception as error:  # a bug, too: without a network nobody could look into it
             tell(name, error)
         else:
             log.info("NetworkManager starts with: %s", used)
