@@ -19,7 +19,8 @@ from homeport import cli
 from homeport.core import platforms
 from homeport.core.platforms import recognition
 from homeport.errors import PersistError, RefusedBySource, SourceError
-from homeport.instance import Instance, check_in, name_that_stands, write_attributes, write_hostname
+from homeport.instance import Instance, check_in, name_that_stands, read, write_attributes, write_hostname
+from homeport.sources import platform
 
 NAMED = Instance("AFTERBURN_AWS_REGION=eu\n", "web-1")
 
@@ -53,10 +54,41 @@ def test_no_name(tmp_path: Path) -> None:
     assert not (tmp_path / "etc").exists()
 
 
-@pytest.mark.parametrize("name", ["web 1", "web-1;reboot", "-web", "web..1", "wéb", "web\n1"])
+@pytest.mark.parametrize("name", ["web 1", "web-1;reboot", "-web", "web..1", "wéb", "web\n1", "a" * 65,
+                                  "-" + "a" * 63, "a" * 63 + "-", "a" * 63 + "\n", "a" * 64 + "\n"])
 def test_what_is_no_host_name(tmp_path: Path, name: str) -> None:
     assert "which is no host name" in write_hostname(tmp_path, "/etc/hostname", Instance("", name))
     assert not (tmp_path / "etc").exists()
+
+
+def test_what_was_cut_of_a_name_is_said(tmp_path: Path) -> None:
+    """In the journal, as the unit's output is."""
+    whole = "web-1." + "a" * 60
+    said = write_hostname(tmp_path, "/etc/hostname", Instance("", "web-1", cut_from=whole))
+    assert said == f"the host name is web-1 now, cut from '{whole}': at most 64 bytes"
+    assert (tmp_path / "etc/hostname").read_text() == "web-1\n"
+    assert "cut" not in write_hostname(tmp_path, "/etc/name", Instance("", "web-1"))
+
+
+@pytest.mark.parametrize(("given", "name"), [
+    ("web-1.example", "web-1.example"), ("web-1." + "a" * 60, "web-1"), ("a" * 80, "a" * 64), ("a" * 64, "a" * 64)])
+def test_what_the_platform_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, given: str, name: str) -> None:
+    """A name in what the kernel takes, 64 bytes without a dot included; whence it was cut."""
+    files = {"metadata/v1.json": json.dumps({"hostname": given}).encode()}
+    monkeypatch.setattr(platform, "read_instance", lambda *_, **__: (platforms.find("digitalocean"), files))
+    found = read(make(tmp_path, ""))
+    assert (found.hostname, found.cut_from) == (name, given if len(given) > 64 else "")
+    assert f"the host name is {name} now" in write_hostname(tmp_path, "/etc/hostname", found)
+
+
+def test_attributes_that_are_left_out_are_named(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    files = {"v1/network": json.dumps({"ipv4": {"public": ["x" * 4000] * 40}}).encode()}
+    monkeypatch.setattr(platform, "read_instance", lambda *_, **__: (platforms.find("akamai"), files))
+    found = read(make(tmp_path, ""))
+    assert len(found.environment) <= 128 << 10 and "AFTERBURN_AKAMAI_PUBLIC_IPV4_0=" in found.environment
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "AFTERBURN_AKAMAI_PUBLIC_IPV4_9" in caplog.text and caplog.text.rstrip().endswith("they are left out")
 
 
 def test_a_place_that_cannot_be_written(tmp_path: Path) -> None:

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from homeport.core.checks.names import is_host_name
-from homeport.core.platforms.attributes import attributes, environment_file, hostname
-from homeport.core.showing import show
+from homeport.core.platforms.attributes import HOSTNAME_MAX, attributes, hostname, shortened
+from homeport.core.platforms.environment import environment_file
+from homeport.core.showing import listing, show
 from homeport.errors import HomeportError, PersistError
 from homeport.host.files import make_dir, read_file, write_atomic
 from homeport.machine import Machine
@@ -27,6 +28,7 @@ log = logging.getLogger(__name__)
 # Names that nobody chose (hostname(5); what images come with).
 NO_NAMES = ("", "localhost", "localhost.localdomain", "localhost.localdomain6", "(none)")
 MAX_NAME = 4096  # bytes of a file that holds one
+MAX_SHOWN = 255  # characters of a name that is cut: as long as a domain name can be
 HOSTNAME = "/etc/hostname"
 BOOT_COMPLETE = "boot-complete"
 NOTHING = "# This machine is on no platform that homeport knows.\n"
@@ -34,10 +36,14 @@ NOTHING = "# This machine is on no platform that homeport knows.\n"
 
 @dataclass(frozen=True)
 class Instance:
-    """`environment` is the text of an EnvironmentFile; `hostname` "" if the platform gives none."""
+    """`environment` is the text of an EnvironmentFile; `hostname` fits the kernel, "" if the platform gives none.
+
+    `cut_from` is the name that the platform gives, where it does not fit.
+    """
 
     environment: str
     hostname: str
+    cut_from: str = ""
 
 
 def read(machine: Machine) -> Instance:
@@ -45,7 +51,13 @@ def read(machine: Machine) -> Instance:
     settings = machine.settings
     found, files = platform.read_instance(
         settings, machine.facts, root=machine.root, deadline=time.monotonic() + settings.deadline)
-    return Instance(environment_file(attributes(found, files)), hostname(found, files))
+    environment, left_out = environment_file(attributes(found, files))
+    if left_out:
+        log.warning("%s names attributes that cannot be variables, or more than fit: %s; they are left out",
+                    found.title, listing(left_out))
+    given = hostname(found, files)
+    name = shortened(given)
+    return Instance(environment, name, given if given != name else "")
 
 
 def write_attributes(root: Path, path: str, instance: Instance) -> None:
@@ -71,7 +83,7 @@ def write_hostname(root: Path, path: str, instance: Instance, set_name: Callable
     """
     if not instance.hostname:
         return "the platform gives this machine no host name"
-    if not is_host_name(instance.hostname):
+    if not is_name(instance.hostname):
         return f"the platform gives {show(instance.hostname)}, which is no host name"
     if there := name_that_stands(root, path):
         return f"the host name is {there}" if there == instance.hostname else (
@@ -80,7 +92,17 @@ def write_hostname(root: Path, path: str, instance: Instance, set_name: Callable
         _write(root, path, f"{instance.hostname}\n")
     else:
         set_name(instance.hostname)
-    return f"the host name is {instance.hostname} now"
+    cut = f", cut from {show(instance.cut_from, MAX_SHOWN)}: at most {HOSTNAME_MAX} bytes" if instance.cut_from else ""
+    return f"the host name is {instance.hostname} now{cut}"
+
+
+def is_name(name: str) -> bool:
+    """Whether the machine can have it: a host name, or 64 bytes without a dot, as what is cut may be.
+
+    DNS has no such label; the kernel, NetworkManager and systemd-hostnamed take it, and so does Afterburn.
+    """
+    whole = len(name) == HOSTNAME_MAX and "." not in name
+    return is_host_name(name) or (whole and is_host_name(name[1:]) and is_host_name(name[:-1]))
 
 
 def set_running_name(machine: Machine) -> Callable[[str], None]:

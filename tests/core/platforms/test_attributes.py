@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import gzip
 import json
-import subprocess
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -14,7 +15,6 @@ from homeport.core.platforms.attributes import (
     ATTRIBUTES,
     HOSTNAMES,
     attributes,
-    environment_file,
     hostname,
     shortened,
     wants,
@@ -61,6 +61,18 @@ def test_packet_counts_by_kind() -> None:
     assert found["PACKET_IPV4_PUBLIC_1"] == "198.51.100.9"
     assert found["PACKET_IPV4_PRIVATE_GATEWAY_0"] == "10.99.0.2"
     assert found["CUSTOM_PUBLIC_IPV4"] == "198.51.100.3"
+
+
+@pytest.mark.parametrize(("family", "public"), [
+    ("4=x\nLD_PRELOAD=/tmp/evil.so\nY", True), (5, True), (46, True), (None, True), (True, True), ([4], True),
+    (4, "yes\nX=1"), (4, [])])
+def test_packet_says_an_address_is_of_another_kind(family: object, public: object) -> None:
+    """What becomes part of a name is one of the few things that it can be."""
+    addresses = [{"address": "198.51.100.3", "public": public, "address_family": family},
+                 {"address": "198.51.100.9", "public": True, "address_family": "4"}]
+    private = {"PACKET_IPV4_PRIVATE_0": "198.51.100.3", "CUSTOM_PRIVATE_IPV4": "198.51.100.3"} if public == [] else {}
+    assert of("packet", {"metadata": {"network": {"addresses": addresses}}}) == {
+        "PACKET_IPV4_PUBLIC_0": "198.51.100.9", "CUSTOM_PUBLIC_IPV4": "198.51.100.9", **private}
 
 
 def test_the_first_place_that_is_there() -> None:
@@ -122,23 +134,45 @@ def test_host_names_fit_the_kernel(name: str, short: str) -> None:
     assert shortened(name) == short
 
 
-def test_azure_has_a_host_name_and_no_attribute_of_it() -> None:
+def test_azure_has_a_host_name_that_is_no_attribute_of_afterburns() -> None:
     files: Files = {"metadata/instance/compute": b'{"name": "vm-1", "vmSize": "D2"}'}
     assert hostname(platform("azure"), files) == "vm-1"
-    assert attributes(platform("azure"), files) == {"AFTERBURN_AZURE_VMSIZE": "D2"}
+    assert attributes(platform("azure"), files) == {
+        "AFTERBURN_AZURE_VMSIZE": "D2", "AFTERBURN_CUSTOM_HOSTNAME": "vm-1"}
 
 
-def test_values_are_read_by_systemd_as_they_were(tmp_path: Path) -> None:
-    """By a shell here, whose rules for what we write are the same."""
-    values = {"A": "plain-1.2:3/4", "B": 'a "quote" and a \\', "C": "$HOME `id`", "D": "ü b", "E": ""}
-    (tmp_path / "env").write_text(environment_file(values))
-    script = f'. {tmp_path}/env; printf "%s\\n" "$A" "$B" "$C" "$D" "$E"'
-    told = subprocess.run(["sh", "-c", script], capture_output=True, text=True, check=True).stdout
-    assert told.split("\n")[:5] == list(values.values())
+@pytest.mark.parametrize("each", PLATFORMS, ids=lambda each: each.name)
+def test_a_host_name_that_is_known_is_known_to_everybody(each: Platform) -> None:
+    """Whatever way the platform has to tell it."""
+    files = {want.path: b"{}" for want in wants(each)}
+    places = [ATTRIBUTES[each.name].get("HOSTNAME") or ATTRIBUTES[each.name].get("LOCAL_HOSTNAME", "")]
+    for place in (*places[0].split(" | "), HOSTNAMES.get(each.name, "")):
+        path, inside, keys = place.partition("#")
+        if path:
+            files[path] = json.dumps({keys: "web-1"}).encode() if inside else b"web-1"
+    if each.name == "vmware":
+        files["guestinfo.metadata.encoding"] = b""
+    named = hostname(each, files)
+    assert attributes(each, files).get("AFTERBURN_CUSTOM_HOSTNAME", "") == named
+    # Nobody's metadata there have a name.
+    assert named == ("" if each.name == "akamai" else "web-1")
+
+
+@pytest.mark.parametrize(("encoding", "pack"), [
+    ("", bytes), ("base64", base64.b64encode), ("gzip+base64", lambda data: base64.b64encode(gzip.compress(data)))])
+def test_vmware_says_it_in_packed_metadata(encoding: str, pack: Callable[[bytes], bytes]) -> None:
+    files = {"guestinfo.metadata": pack(b"local-hostname: web-1\ninstance-id: i-1\n"),
+             "guestinfo.metadata.encoding": encoding.encode()}
+    assert {want.path for want in wants(platform("vmware"))} == set(files)
+    assert hostname(platform("vmware"), files) == "web-1"
+    assert attributes(platform("vmware"), files) == {
+        "AFTERBURN_VMWARE_HOSTNAME": "web-1", "AFTERBURN_VMWARE_INSTANCE_ID": "i-1", "AFTERBURN_CUSTOM_HOSTNAME": "web-1"}
+    files["guestinfo.metadata.encoding"] = b"rot13"
+    assert (hostname(platform("vmware"), files), attributes(platform("vmware"), files)) == ("", {})
 
 
 def test_every_platform_that_can_say_something_is_in_the_table() -> None:
-    assert {each.name for each in PLATFORMS} - set(ATTRIBUTES) == {"vmware"}
+    assert {each.name for each in PLATFORMS} == set(ATTRIBUTES)
     assert set(HOSTNAMES) <= set(ATTRIBUTES)
     for each in PLATFORMS:
         assert all(want.optional for want in wants(each))

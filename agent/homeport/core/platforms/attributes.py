@@ -12,8 +12,9 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
 
+from homeport.core.platforms import vmware
 from homeport.core.platforms.network import Network, Situation
-from homeport.core.platforms.reading import Fault, Files, line, tree
+from homeport.core.platforms.reading import Fault, Files, Node, line, tree
 from homeport.core.platforms.shape import Platform, Want
 
 PREFIX = "AFTERBURN"
@@ -110,11 +111,15 @@ ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
     "upcloud": {
         "HOSTNAME": "metadata/v1.json#hostname", "INSTANCE_ID": "metadata/v1.json#instance_id",
         "REGION": "metadata/v1.json#region"},
+    # No attributes of Afterburn's: it reads nothing there but kernel arguments.
+    "vmware": {"HOSTNAME": f"{vmware.METADATA}#local-hostname", "INSTANCE_ID": f"{vmware.METADATA}#instance-id"},
     "vultr": {
         "HOSTNAME": "v1.json#hostname", "INSTANCE_ID": "v1.json#instanceid",
         "REGION_CODE": "v1.json#region.regioncode"},
 }
 QUERIES = {"metadata/instance/compute": "api-version=2021-02-01&format=json"}
+# What has to be known to read another one.
+_BESIDE = {vmware.METADATA: vmware.ENCODING}
 # A host name that is no attribute of Afterburn's.
 HOSTNAMES = {"azure": "metadata/instance/compute#name"}
 
@@ -138,6 +143,7 @@ def wants(platform: Platform) -> list[Want]:
     """The metadata that attributes and host name need, of whatever way the platform has."""
     places = [*ATTRIBUTES.get(platform.name, {}).values(), HOSTNAMES.get(platform.name, "")]
     paths = dict.fromkeys(place.partition("#")[0] for each in places for place in each.split(" | ") if place)
+    paths |= dict.fromkeys(_BESIDE[path] for path in paths if path in _BESIDE)
     known = {want.path: want for way in platform.ways for want in way.wants({})}
     if platform.name in FIRST_ADDRESSES:
         paths |= dict.fromkeys(known)
@@ -154,42 +160,27 @@ def attributes(platform: Platform, files: Files) -> dict[str, str]:
     found = {name: _as_address(value) if "IPV" in name else value for name, value in found.items()}
     custom = {name: next((found[each].partition("/")[0] for each in candidates if each in found), "")
               for name, candidates in _CUSTOM.items()}
+    custom["HOSTNAME"] = custom["HOSTNAME"] or hostname(platform, files)
     own = platform.name.upper().replace("-", "_")
     return {**{f"{PREFIX}_{own}_{name}": value for name, value in found.items()},
             **{f"{PREFIX}_CUSTOM_{name}": value for name, value in custom.items() if value}}
 
 
 def hostname(platform: Platform, files: Files) -> str:
-    """The host name that the platform gives, as the kernel takes it; "" if it gives none."""
+    """The host name that the platform gives, however long it is; "" if it gives none."""
     places = [HOSTNAMES.get(platform.name, ""), *(
         place for name, place in ATTRIBUTES.get(platform.name, {}).items() if name in _CUSTOM["HOSTNAME"])]
-    for place in filter(None, places):
-        for _, value in _look_up("", place, files):
-            if value:
-                return shortened(value)
-    return ""
+    found = (value for place in filter(None, places) for _, value in _look_up("", place, files))
+    return next(filter(None, found), "")
 
 
 def shortened(name: str) -> str:
-    """A name that fits is untouched; a longer one is cut to 64 bytes, and then at its first dot."""
+    """As the kernel takes it: a name that fits is untouched, a longer one cut to 64 bytes, then at its first dot."""
     data = name.encode()
     if len(data) <= HOSTNAME_MAX:
         return name
     cut = data[:HOSTNAME_MAX].decode("utf-8", "ignore")
     return cut.partition(".")[0]
-
-
-def environment_file(values: Mapping[str, str]) -> str:
-    """As systemd reads it (systemd.exec(5), EnvironmentFile=)."""
-    return "".join(f"{name}={_quoted(value)}\n" for name, value in sorted(values.items()))
-
-
-def _quoted(value: str) -> str:
-    plain = all(character.isalnum() or character in "-_.:/@+,%=" for character in value)
-    if plain:
-        return value
-    escaped = "".join(f"\\{character}" if character in '"\\`$' else character for character in value)
-    return f'"{escaped}"'
 
 
 def _look_up(name: str, place: str, files: Files) -> Iterator[tuple[str, str]]:
@@ -198,13 +189,17 @@ def _look_up(name: str, place: str, files: Files) -> Iterator[tuple[str, str]]:
         if files.get(path) is None:
             continue
         try:
-            value: Any = tree(files, path).value if inside else line(files, path).value
+            value: Any = _document(files, path).value if inside else line(files, path).value
         except Fault:  # something else than it should be: an attribute is never a reason to fail
             continue
         values = list(_values(value, keys.split(".") if inside else []))
         yield from ((name.replace("*", str(number)), text) for number, text in enumerate(values))
         if values:
             return
+
+
+def _document(files: Files, path: str) -> Node:
+    return vmware.metadata(files) if path == vmware.METADATA else tree(files, path)
 
 
 def _values(value: Any, keys: list[str]) -> Iterator[str]:
@@ -217,7 +212,7 @@ def _values(value: Any, keys: list[str]) -> Iterator[str]:
         for item in value if isinstance(value, list) else ():
             yield from _values(item, keys[1:])
     elif keys[0] == "+":
-        yield ":".join(_values(value, ["*", *keys[1:]]))
+        yield from _values(":".join(_values(value, ["*", *keys[1:]])), [])
     elif isinstance(value, list) and keys[0].isdigit():
         yield from _values(value[int(keys[0])], keys[1:]) if int(keys[0]) < len(value) else ()
     elif isinstance(value, dict) and keys[0] in value:
@@ -255,7 +250,13 @@ def _packet(files: Files) -> dict[str, str]:
     except Fault:
         return {}
     for entry in addresses:
-        kind = f"IPV{entry['address_family'].value}_{'PUBLIC' if entry['public'].value else 'PRIVATE'}"
+        try:
+            family, public = entry["address_family"].number(4, 6), entry["public"].flag()
+        except Fault:
+            continue
+        if family not in (4, 6):
+            continue
+        kind = f"IPV{family}_{'PUBLIC' if public else 'PRIVATE'}"
         number = count.setdefault(kind, 0)
         count[kind] += 1
         for key, suffix in (("address", ""), ("gateway", "_GATEWAY")):

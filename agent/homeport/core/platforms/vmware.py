@@ -16,8 +16,7 @@ DEFLATE_IN_GZIP = 31  # zlib's wbits for a gzip header (zlib.h, inflateInit2)
 
 def build(files: Files, network: Network) -> None:
     """cloud-init's metadata, whose `network` is version 1 or 2; only without that the kernel arguments."""
-    data = unpack(files.get(METADATA) or b"", line(files, ENCODING), METADATA)
-    described = tree({METADATA: data}, METADATA) if data else Node(None, METADATA)
+    described = metadata(files)
     config = described["network"]
     if isinstance(config.value, str):
         text = unpack(config.text().encode(), described["network.encoding"], config.path)
@@ -26,6 +25,15 @@ def build(files: Files, network: Network) -> None:
         networkconfig.read(config["config"] if isinstance(config["config"].value, dict) else config, network)
     elif line(files, KARGS):
         kargs.read(line(files, KARGS), network)
+
+
+def metadata(files: Files) -> Node:
+    """cloud-init's metadata, unpacked; without value if there are none. Raises Fault."""
+    data = unpack(files.get(METADATA) or b"", line(files, ENCODING), METADATA)
+    found = tree({METADATA: data}, METADATA)
+    if found.value is not None and not isinstance(found.value, dict):
+        raise found.fault("cloud-init's metadata, a mapping")
+    return found
 
 
 def unpack(data: bytes, encoding: Node, path: str) -> bytes:
