@@ -19,7 +19,7 @@ from homeport.core.facts import Facts, Nic, Smbios
 from homeport.core.identity import Identity
 from homeport.core.platforms import recognition
 from homeport.core.platforms.shape import Service
-from homeport.errors import DocumentError, NoAssignment, SourceError, Unconfigured, Unreachable
+from homeport.errors import DocumentError, NoAssignment, RefusedBySource, SourceError, Unconfigured, Unreachable
 from homeport.settings import Settings
 from homeport.sources import Reply, platform
 
@@ -28,7 +28,7 @@ ENS3 = Nic("ens3", 2, "00:00:5e:00:53:01", "00:00:5e:00:53:01")
 ENS4 = Nic("ens4", 3, "00:00:5e:00:53:02", "00:00:5e:00:53:02")
 ON_EC2 = Facts(smbios=Smbios(manufacturer="Amazon EC2"), nics=(ENS3, ENS4))
 NOWHERE = Facts(smbios=Smbios(manufacturer="QEMU"), nics=(ENS3, ENS4))
-LIMITS = {"connect_timeout": 0.5, "header_timeout": 0.5, "body_timeout": 0.5}
+LIMITS = {"connect_timeout": 5.0, "header_timeout": 5.0, "body_timeout": 5.0}
 
 
 class Asking:
@@ -209,27 +209,40 @@ def test_a_card_whose_metadata_are_wrong_is_not_one_that_is_gone(
     assert ask(ON_EC2).partial
 
 
+# Too large, and not what stands there.
+LARGE = b"10.0.1.10\n" * (52 << 10)
+ONE_PIECE = [
+    (500, b"", "it says 500", 10.0), (403, b"", "refuses (403)", 0.0), (400, b"", "refuses (400)", 0.0),
+    (301, b"", "redirects", 0.0), (200, LARGE, "larger than 512 KiB", 0.0)]
+
+
 @pytest.mark.parametrize("missing", ["local-ipv4s", ""])  # "": not one of its keys comes
+@pytest.mark.parametrize(("status", "body", "why", "slept"), ONE_PIECE)
 def test_a_card_whose_metadata_do_not_come_stops_no_other(
-        ask: Asking, serve: Callable[..., Any], missing: str) -> None:  # noqa: F811
+        ask: Asking, serve: Callable[..., Any], missing: str, status: int, body: bytes, why: str,  # noqa: F811
+        slept: float) -> None:
     service = serve(EC2)
     ask.at("aws", service.url)
-    service.before = lambda path: (500, {}) if f"53:01/{missing}" in path else None
+    service.before = lambda path: (status, {}) if f"53:01/{missing}" in path else None
+    service.instead = body
     reply = ask(ON_EC2)
     assert reply.partial
-    assert 10.0 <= sum(ask.fake.slept) < 20.0
+    # What may come is asked for again, what is refused isn't.
+    assert slept <= sum(ask.fake.slept) <= 2 * slept
     config = understand_document(reply.data).config
     assert [entry["mac-address"] for entry in config["interfaces"]] == [ENS4.mac.upper()]
     # It has the numbers of its own place all the same: those of the first would be in the way of what that one has.
     assert {route["table-id"] for route in config["routes"]["config"]} == {30201, 30401}
-    assert any("53:01/" in line and "it says 500" in line and "left out" in line for line in ask.lines)
+    assert any("53:01/" in line and why in line and "left out" in line for line in ask.lines)
 
 
-def test_a_service_that_gives_no_card_is_away(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+@pytest.mark.parametrize(("status", "kind"), [(500, Unreachable), (403, RefusedBySource), (302, SourceError)])
+def test_a_service_that_refuses_every_card_is_no_platform_without_cards(
+        ask: Asking, serve: Callable[..., Any], status: int, kind: type[Exception]) -> None:  # noqa: F811
     service = serve(EC2)
     ask.at("aws", service.url)
-    service.before = lambda path: (500, {}) if "/macs/0" in path else None
-    with pytest.raises(Unreachable):
+    service.before = lambda path: (status, {}) if "/macs/0" in path else None
+    with pytest.raises(kind):
         ask(ON_EC2)
 
 

@@ -50,19 +50,20 @@ TOKEN = "AQAEAtoken=="
 
 @dataclass
 class Service:
-    """A metadata service that answers from a folder; `before` may answer in its stead, with a status."""
+    """A metadata service that answers from a folder; `before` may answer in its stead, with a status and the body `instead`."""
 
     folder: Path
     manners: Manners
     url: str = ""
     requests: list[str] = field(default_factory=list)
     before: Callable[[str], tuple[int, dict[str, str]] | None] = lambda path: None
+    instead: bytes = b"instead"
 
     def answer(self, method: str, target: str, headers: Any) -> tuple[int, dict[str, str], bytes]:
         self.requests.append(f"{method} {target}")
         parts = urlsplit(target)
         if (instead := self.before(parts.path)) is not None:
-            return (*instead, b"instead")
+            return (*instead, self.instead)
         if "X-Forwarded-For" in headers:  # as EC2 and GCP do with what came through a proxy
             return 403, {}, b""
         token = self.manners.token

@@ -19,7 +19,7 @@ from homeport.sources.patience import SYSTEM_CLOCK
 from homeport.sources.platforms import saved
 from homeport.sources.platforms.service import Session
 
-QUICK = Settings({"connect_timeout": 0.5, "header_timeout": 0.5, "body_timeout": 0.5, "proxy": "http://127.0.0.1:9"})
+QUICK = Settings({"connect_timeout": 5.0, "header_timeout": 5.0, "body_timeout": 5.0, "proxy": "http://127.0.0.1:9"})
 
 
 def platform_of(case: str) -> Platform:
@@ -77,6 +77,18 @@ def test_a_token_that_has_run_out_is_replaced(serve: Any) -> None:
         asking.read()
     asking.read()
     assert service.requests[:2] == ["GET /2021-01-03/meta-data/network/interfaces/macs/", "PUT /latest/api/token"]
+
+
+def test_without_another_token_no_card_is_left_out(serve: Any) -> None:
+    """To be given none is no matter of the card that happened to be asked for then."""
+    service = serve(EC2)
+    asking = session(EC2, service.url)
+    service.before = lambda path: (401, {}) if "53:02/" in path else None
+    with pytest.raises(Unreachable):
+        asking.read()
+    service.before = lambda path: (403, {}) if path.endswith("token") else None
+    with pytest.raises(RefusedBySource):
+        asking.read()
 
 
 def test_without_a_token_nothing_is_asked(serve: Any) -> None:

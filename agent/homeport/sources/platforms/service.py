@@ -44,7 +44,7 @@ class Session:
         self.token = ""
         self.came: dict[str, bytes | None] = {}
         self.optional: set[str] = set()
-        self.given_up: dict[str, Unreachable] = {}
+        self.given_up: dict[str, SourceError | DocumentError] = {}
         self.failing_since: float | None = None
 
     @property
@@ -54,8 +54,9 @@ class Session:
     def read(self) -> Files:
         """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again).
 
-        One card's piece that can't be had for `PIECE_PATIENCE` seconds, while others can, is given up: it doesn't
-        stop the other cards.  Where the service isn't `by_piece`, all of it is asked for until the deadline.
+        One card's piece that is refused, redirected or too large, or can't be had for `PIECE_PATIENCE` seconds, is
+        given up while others can be had: it doesn't stop the other cards.  Where the service isn't `by_piece`, all of
+        it is asked for until the deadline.
         """
         files = gather(self.service.wants, self._once)
         if self.given_up and not any(self.came[path] is not None for path in self.optional - self.given_up.keys()):
@@ -84,23 +85,31 @@ class Session:
             return self.came[want.path]
         if want.optional:
             self.optional.add(want.path)
+        is_of_one = want.optional and self.service.by_piece
+        token = self._token()  # outside of what follows: without one no piece can be had
         try:
-            self.came[want.path] = self._get(want)
+            self.came[want.path] = self._get(want, token)
         except Unreachable as error:
             now = self.clock.monotonic()
             self.failing_since = self.failing_since or now
-            patient = not (want.optional and self.service.by_piece)
-            if patient or now - self.failing_since < PIECE_PATIENCE:
+            if not is_of_one or now - self.failing_since < PIECE_PATIENCE:
                 raise
-            self.came[want.path] = Unreadable(error.message.encode())
-            self.given_up[want.path] = error
+            self._give_up(want, error, error.message)
+        except (SourceError, DocumentError) as error:
+            if not is_of_one:
+                raise
+            self._give_up(want, error, error.complaints[0].found if isinstance(error, DocumentError) else error.message)
         return self.came[want.path]
 
-    def _get(self, want: Want) -> bytes | None:
+    def _give_up(self, want: Want, error: SourceError | DocumentError, why: str) -> None:
+        self.came[want.path] = Unreadable(why.encode())
+        self.given_up[want.path] = error
+
+    def _get(self, want: Want, token: str) -> bytes | None:
         url = f"{self.service.base}/{want.path}" + (f"?{want.query}" if want.query else "")
         headers = {**self._headers(), **(self.service.headers or {})}
         if self.service.token:
-            headers[self.service.token.header] = self._token()
+            headers[self.service.token.header] = token
         answer = self._exchange("GET", url, headers, LARGEST)
         if answer.status == UNAUTHORIZED and self.service.token:
             self.token = ""  # it has run out; the next attempt begins with another one
