@@ -6,6 +6,7 @@ and in `core/platformnames.py`, and put a folder with its metadata below tests/d
 
 from __future__ import annotations
 
+from homeport.core.complaint import Complaint
 from homeport.core.platformnames import find_name
 from homeport.core.platforms import (
     akamai,
@@ -59,6 +60,8 @@ def make(platform: Platform, files: Files, situation: Situation) -> Made:
         platform.build(files, network)
     except Fault as fault:
         network.faults.append(fault.complaint)
+    if platform.reconciles and not network.links and not network.faults:
+        network.faults.append(Complaint("", "metadata without a network card", "at least one, as every machine has there"))
     if network.faults and not (platform.reconciles and network.links):
         raise DocumentError(network.faults, f"this is what the metadata of {platform.title} say")
     return render(network)

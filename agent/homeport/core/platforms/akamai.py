@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from homeport.core.platforms.network import Dhcp, Link, Network
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described
 from homeport.core.platforms.shape import Platform, Service, Sign, Token, fixed
 
 NAME = "v1/network"
 
 
 def build(files: Files, network: Network) -> None:
-    data = tree(files, NAME)
+    data = described(files, NAME, "ipv4", "ipv6")
     link = network.primary()
     link.dhcp = {4: Dhcp(), 6: Dhcp()}
     v4, v6 = data["ipv4"], data["ipv6"]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, names
+from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, macs, names
 from homeport.core.platforms.shape import Platform, Service, Sign, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -19,8 +19,8 @@ KEYS = ("primary-ip-address", "private-ipv4s", "netmask", "gateway", "ipv6s", "i
 def wants(files: Files) -> Iterator[Want]:
     yield Want(MACS)
     yield Want(f"{TOP}mac", optional=True)
-    for mac in names(files, MACS):
-        yield from (Want(f"{MACS}{mac.value}/{key}", optional=True) for key in KEYS)
+    for mac in macs(files, MACS):
+        yield from (Want(f"{MACS}{mac}/{key}", optional=True) for key in KEYS)
 
 
 def build(files: Files, network: Network) -> None:

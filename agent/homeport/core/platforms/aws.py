@@ -12,7 +12,7 @@ from itertools import count
 
 from homeport.core.facts import Smbios
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, Node, line, lines, names
+from homeport.core.platforms.reading import Files, Node, line, lines, macs, names
 from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -25,8 +25,8 @@ UNKNOWN: Place = (-1, -1)
 
 def wants(files: Files) -> Iterator[Want]:
     yield Want(MACS)
-    for mac in names(files, MACS):
-        yield from (Want(f"{MACS}{mac.value}/{key}", optional=True) for key in KEYS)
+    for mac in macs(files, MACS):
+        yield from (Want(f"{MACS}{mac}/{key}", optional=True) for key in KEYS)
 
 
 def build(files: Files, network: Network) -> None:

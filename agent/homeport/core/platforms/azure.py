@@ -6,7 +6,7 @@ from functools import partial
 from ipaddress import ip_address
 
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Fault, Files, IPInterface, Node, decode, tree
+from homeport.core.platforms.reading import Fault, Files, IPInterface, Node, decode, described
 from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, Sign, Want, fixed
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -28,7 +28,7 @@ HEALTH = """<?xml version="1.0" encoding="utf-8"?>
 
 def build(files: Files, network: Network) -> None:
     vnics: list[Vnic | None] = []
-    network.each(tree(files, NAME)["interface"].items(), partial(_vnic, vnics=vnics, network=network))
+    network.each(described(files, NAME, "interface")["interface"].some(), partial(_vnic, vnics=vnics, network=network))
     configure(network, vnics)
 
 

@@ -6,7 +6,7 @@ from functools import partial
 
 from homeport.core.platforms import networkdata
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described
 from homeport.core.platforms.shape import Platform, Service, Sign, fixed
 
 NAME = "metadata/v1.json"
@@ -16,9 +16,11 @@ def build(files: Files, network: Network) -> None:
     if NAME not in files:
         networkdata.build(files, network)
         return
-    data = tree(files, NAME)
-    for group in ("public", "private"):
-        network.each(data["interfaces"][group].items(), partial(_interface, network=network))
+    data = described(files, NAME, "interfaces")
+    entries = [entry for group in ("public", "private") for entry in data["interfaces"][group].items()]
+    if not entries:  # a droplet has at least one
+        raise data["interfaces"].fault("at least one interface, public or private")
+    network.each(entries, partial(_interface, network=network))
     network.serve(node.ip() for node in data["dns"]["nameservers"].items())
 
 

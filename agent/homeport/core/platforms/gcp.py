@@ -16,7 +16,7 @@ WANTS = fixed(Want(NAME, query="recursive=true&alt=json"))
 def build(files: Files, network: Network) -> None:
     """Also of a whole instance's metadata, as somebody may have saved it."""
     data = tree(files, NAME)
-    entries = (data["networkInterfaces"] or data).items()
+    entries = (data if isinstance(data.value, list) else data["networkInterfaces"]).some()
     network.each(enumerate(entries), partial(_interface, several=len(entries) > 1, network=network))
 
 

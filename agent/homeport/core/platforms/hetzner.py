@@ -6,7 +6,7 @@ from functools import partial
 
 from homeport.core.platforms import networkconfig
 from homeport.core.platforms.network import Network, host
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described, tree
 from homeport.core.platforms.shape import Platform, Service, Sign, Want, fixed
 
 PUBLIC = "hetzner/v1/metadata/network-config"
@@ -15,9 +15,9 @@ PRIVATE_MTU = 1450  # "Networks", docs.hetzner.com: the tunnel takes 50 bytes
 
 
 def build(files: Files, network: Network) -> None:
-    public, private = tree(files, PUBLIC), tree(files, PRIVATE)
-    networkconfig.read(public["network-config"] or public, network)
-    entries = private["private-networks"] or private
+    public, private = described(files, PUBLIC, "network-config", "version", "config"), tree(files, PRIVATE)
+    networkconfig.read(public["network-config"] if "network-config" in public.value else public, network)
+    entries = private["private-networks"] if isinstance(private.value, dict) else private
     network.each(entries.items(), partial(_private, network=network))
 
 

@@ -13,18 +13,21 @@ from homeport.core.platforms.network import Dhcp, Link, Network
 from homeport.core.platforms.reading import Node
 
 _AUTOMATIC = {"dhcp": (4,), "on": (4,), "any": (4,), "dhcp6": (6,), "auto6": (6,), "auto": (4, 6)}
+_KNOWN = ("ip", "nameserver", "rd.route", "rd.neednet")
 _FIELDS = ("client", "peer", "gateway", "netmask", "hostname", "interface", "method", "mtu-or-dns", "mac-or-dns")
 
 
 def read(arguments: Node, network: Network) -> None:
     """The network that they describe."""
     given = [(name, Node(value, f"{arguments.path}: {name}")) for name, value in cmdline.parse(arguments.text())]
+    if not any(name in _KNOWN for name, _ in given):
+        raise arguments.fault(f"network arguments of the initramfs: {', '.join(_KNOWN)}")
     network.each([node for name, node in given if name == "nameserver"],
                  lambda node: network.serve([_unbracketed(node).ip()]))
     network.each([node for name, node in given if name == "ip"], partial(_ip, network=network))
     network.each([node for name, node in given if name == "rd.route"], partial(_route, network=network))
     for name, node in given:
-        if name not in ("ip", "nameserver", "rd.route", "rd.neednet"):
+        if name not in _KNOWN:
             network.note(f"{node.path} is not known here, and left out")
 
 

@@ -20,9 +20,13 @@ _ORDER = ("physical", "bond", "bridge", "vlan", "nameserver", "route")
 
 
 def read(data: Node, network: Network) -> None:
-    """The configuration in `data`, also below a `network` key of its own."""
+    """The configuration in `data`, also below a `network` key of its own; an empty file is as good as none."""
+    if data.value is None:
+        return
     data = data["network"] if data["network"] else data
-    if data["version"].value in (2, "2") or (data and not data["config"] and data["ethernets"]):
+    if all(data[key].value is None for key in ("version", "config", "ethernets")):
+        raise data.fault("a network configuration: a mapping with 'version' or 'config' or 'ethernets'")
+    if data["version"].value in (2, "2") or (not data["config"] and data["ethernets"]):
         netplan.read(data, network)
         return
     if data["version"] and data["version"].value not in (1, "1"):

@@ -9,7 +9,7 @@ from functools import partial
 
 from homeport.core.platforms import options
 from homeport.core.platforms.network import Dhcp, Link, Network
-from homeport.core.platforms.reading import Files, IPAddress, Node, tree
+from homeport.core.platforms.reading import Files, IPAddress, Node, described
 from homeport.core.platforms.shape import Drive, Want, fixed
 
 NAME = "openstack/latest/network_data.json"
@@ -24,7 +24,7 @@ DYNAMIC = {"ipv4_dhcp": 4, "ipv6_dhcp": 6, "ipv6_slaac": 6, "ipv6_dhcpv6-statele
 
 
 def build(files: Files, network: Network) -> None:
-    read(tree(files, NAME), network)
+    read(described(files, NAME, "links", "networks"), network)
 
 
 def read(data: Node, network: Network) -> None:

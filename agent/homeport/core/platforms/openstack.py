@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from homeport.core.platforms import networkdata, nocloud
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files
+from homeport.core.platforms.reading import Files, tree
 from homeport.core.platforms.shape import Platform, Service, Sign
 
 CLOUDS = ("OpenTelekomCloud", "SAP CCloud VM", "HUAWEICLOUD", "Samsung Cloud Platform")
@@ -15,6 +15,14 @@ def build_kubevirt(files: Files, network: Network) -> None:
     """`cloudInitConfigDrive` or `cloudInitNoCloud`, whichever the virtual machine was given."""
     build = networkdata.build if networkdata.NAME in files else nocloud.build
     build(files, network)
+
+
+def build_cloudstack(files: Files, network: Network) -> None:
+    """Older versions write an empty `network_data.json` beside what they do say (ConfigDriveBuilder.java)."""
+    if tree(files, networkdata.NAME).value == {}:
+        network.note("this version of CloudStack says nothing of networks: DHCP stays")
+    else:
+        networkdata.build(files, network)
 
 
 PLATFORM = Platform(
@@ -34,7 +42,7 @@ KUBEVIRT = Platform(
     leaves="nothing that those do not",
 )
 CLOUDSTACK = Platform(
-    name="cloudstack", title="Apache CloudStack", build=networkdata.build,
+    name="cloudstack", title="Apache CloudStack", build=build_cloudstack,
     signs=(Sign("product", ("CloudStack",), begins=True),), ways=(networkdata.DRIVE,),
     reads="config drive: `network_data.json`, which newer versions fill",
     configures="as OpenStack; without it DHCP stays",

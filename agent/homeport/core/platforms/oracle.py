@@ -17,9 +17,9 @@ FAMILIES = ((4, "privateIp", "subnetCidrBlock", "virtualRouterIp"),
 
 
 def build(files: Files, network: Network) -> None:
-    entries = tree(files, NAME).items()
+    entries = tree(files, NAME).some()
     # Only bare metal tells which physical card; `vlanTag` virtual machines have too, and it means nothing there.
-    is_metal = bool(entries) and entries[0]["nicIndex"].value is not None
+    is_metal = entries[0]["nicIndex"].value is not None
     cards = {entry["nicIndex"].number(0, 1023): entry["macAddr"].mac() for entry in entries
              if is_metal and not entry["vlanTag"].number(0, 4094)}
     vnics: list[Vnic | None] = []

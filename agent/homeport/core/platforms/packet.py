@@ -6,7 +6,7 @@ from functools import partial
 
 from homeport.core.platforms.network import Link, Network
 from homeport.core.platforms.options import bond_mode
-from homeport.core.platforms.reading import Files, IPInterface, Node, tree
+from homeport.core.platforms.reading import Files, IPInterface, Node, described, tree
 from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, fixed
 
 NAME = "metadata"
@@ -18,10 +18,8 @@ PRIVATE = "10.0.0.0/8"
 
 def build(files: Files, network: Network) -> None:
     """All addresses are on the first bond; without any bond they are on the first card."""
-    data = tree(files, NAME)["network"]
-    entries = data["interfaces"].items()
-    if not entries:
-        raise data["interfaces"].fault("at least one interface")
+    data = described(files, NAME, "network")["network"]
+    entries = data["interfaces"].some()
     names = dict.fromkeys(entry["bond"].text("") for entry in entries if entry["bond"])
     bonds = [_bond(name, [entry for entry in entries if entry["bond"].value == name], data["bonding"]["mode"], network)
              for name in names]

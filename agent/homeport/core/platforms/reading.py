@@ -6,6 +6,7 @@ this is where all those spellings end.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Interface, ip_address, ip_interface
 from typing import Any
@@ -37,6 +38,9 @@ class Node:
     path: str
 
     def __getitem__(self, key: str) -> Node:
+        """What a mapping has at `key`; nothing where nothing is. Raises Fault for what is no mapping."""
+        if self and not isinstance(self.value, dict):
+            raise self.fault("a mapping")
         return Node(self.value.get(key) if isinstance(self.value, dict) else None,
                     f"{self.path}{'' if self.path.endswith(': ') else '.'}{key}")
 
@@ -54,6 +58,13 @@ class Node:
         if not isinstance(self.value, list):
             raise self.fault("a list")
         return [Node(item, f"{self.path}[{index}]") for index, item in enumerate(self.value)]
+
+    def some(self) -> list[Node]:
+        """The items of a list that has some, as that of a machine's cards has. Raises Fault for any other."""
+        found = self.items()
+        if not found:
+            raise self.fault("a list with at least one item")
+        return found
 
     def entries(self) -> list[tuple[str, Node]]:
         """The entries of a mapping; nothing is an empty mapping."""
@@ -170,6 +181,19 @@ def tree(files: Files, name: str) -> Node:
     return Node(found.value, path)
 
 
+def described(files: Files, name: str, *keys: str) -> Node:
+    """The document `name`, a mapping with at least one of `keys`. Raises Fault for anything else.
+
+    Who answers may be another one: a portal with its page, a proxy with an empty answer. Read as metadata that have
+    nothing to say of networks, that would take away the network that is in force.
+    """
+    found = tree(files, name)
+    if not isinstance(found.value, dict) or not any(key in found.value for key in keys):
+        named = "' or '".join(keys)
+        raise found.fault(f"metadata, a mapping with '{named}'")
+    return found
+
+
 def line(files: Files, name: str) -> Node:
     """A file that holds one value."""
     data = files.get(name)
@@ -187,6 +211,20 @@ def lines(files: Files, name: str) -> list[Node]:
 def names(files: Files, name: str) -> list[Node]:
     """A list of folders, which services write with a slash at the end, by their bare names."""
     return [Node(node.text().rstrip("/"), node.path) for node in lines(files, name)]
+
+
+def macs(files: Files, name: str) -> list[str]:
+    """The MACs in a list of folders, as they are written: what a walk may ask for next.
+
+    Total, and blind to all else: whoever reads the list (`names`) says what is wrong with it.
+    """
+    found: list[str] = []
+    with suppress(Fault):
+        for each in names(files, name):
+            with suppress(Fault):
+                each.mac()
+                found.append(each.text())
+    return found
 
 
 def decode(data: bytes, path: str) -> str:
@@ -207,5 +245,5 @@ def first_host(interface: IPInterface) -> IPAddress | None:
     return network.network_address + 1 if network.max_prefixlen - network.prefixlen >= 2 else None
 
 
-__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "first_host", "line", "lines", "names",
-           "tree"]
+__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "described", "first_host", "line", "lines",
+           "macs", "names", "tree"]

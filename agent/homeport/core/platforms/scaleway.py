@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from homeport.core.platforms.network import Dhcp, Link, Network
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described
 from homeport.core.platforms.shape import CheckIn, Message, Platform, Service, Sign, Want, fixed
 
 NAME = "conf"
@@ -15,7 +15,7 @@ BOOTED = Message("PATCH", "state", b'{"state_detail": "booted"}', {"Content-Type
 
 
 def build(files: Files, network: Network) -> None:
-    data = tree(files, NAME)
+    data = described(files, NAME, "public_ips", "public_ip", "private_nics", "ipv6")
     addresses = data["public_ips"].items()
     # Its MAC is not told; those of private networks are.
     private = [entry["mac_address"].mac() for entry in data["private_nics"].items() if entry["mac_address"]]

@@ -5,15 +5,15 @@ from __future__ import annotations
 from functools import partial
 
 from homeport.core.platforms.network import Dhcp, Link, Network, host
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described
 from homeport.core.platforms.shape import Platform, Service, Sign, fixed
 
 NAME = "metadata/v1.json"
 
 
 def build(files: Files, network: Network) -> None:
-    data = tree(files, NAME)["network"]
-    network.each(data["interfaces"].items(), partial(_interface, network=network))
+    data = described(files, NAME, "network")["network"]
+    network.each(data["interfaces"].some(), partial(_interface, network=network))
     network.serve(node.ip() for node in data["dns"].items())
 
 

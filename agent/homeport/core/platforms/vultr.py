@@ -5,14 +5,14 @@ from __future__ import annotations
 from functools import partial
 
 from homeport.core.platforms.network import Dhcp, Link, Network
-from homeport.core.platforms.reading import Files, Node, tree
+from homeport.core.platforms.reading import Files, Node, described
 from homeport.core.platforms.shape import Platform, Service, Sign, fixed
 
 NAME = "v1.json"
 
 
 def build(files: Files, network: Network) -> None:
-    entries = tree(files, NAME)["interfaces"].items()
+    entries = described(files, NAME, "interfaces")["interfaces"].some()
     network.each(entries[:1], partial(_public, network=network))
     network.each(entries[1:], partial(_private, network=network))
 
