@@ -31,6 +31,12 @@ def test_all_of_it_ends(machine: Machine, left: float | None, asked: float, give
     assert machine.patience(asked) == pytest.approx(given, abs=0.3)
 
 
+@pytest.mark.parametrize(("left", "given"), [(None, 30.0), (30.0, 10.0), (300.0, 30.0), (0.0, 0.5)])
+def test_a_share_of_what_is_left(machine: Machine, left: float | None, given: float) -> None:
+    machine.ends = None if left is None else time.monotonic() + left
+    assert machine.patience(30.0, share=1 / 3) == pytest.approx(given, abs=0.3)
+
+
 def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:
     put(machine.root, "proc/self/mountinfo", "24 1 8:1 / / rw - ext4 /dev/sda1 rw\n")
     machine.facts = Facts(cmdline="root=UUID=12")

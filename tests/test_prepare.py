@@ -6,6 +6,7 @@ import json
 import stat
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,10 +17,11 @@ from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
 
 from homeport import kept, prepare, prepared, start, steps
 from homeport.core.keyfile import parse
-from homeport.host import keyfiles
+from homeport.host import keyfiles, nics
 from homeport.host.files import write_atomic
 from homeport.host.store import HANDOVER, INITRD
 from homeport.machine import Machine
+from homeport.settings import read_settings
 
 NETWORK = "rd.neednet=1"
 GENERATED_PATH = f"{keyfiles.RUN}/default_connection.nmconnection"
@@ -288,6 +290,27 @@ def test_the_handover_has_its_mark_first(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(KeyboardInterrupt):
         prepare.prepare(make(tmp_path, NETWORK))
     assert (tmp_path / HANDOVER).exists()
+
+
+@pytest.mark.parametrize(("left", "waits"), [(30.0, 10.0), (6.0, 2.0), (3600.0, 30.0)])
+def test_an_absent_card_leaves_time_for_all_else(
+    tmp_path: Path, real: Path, left: float, waits: float, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With the settings as they come, a document that names it may take a third of the deadline; time is not passed."""
+    ends: list[float] = []
+
+    def gave_up(end: float) -> bool:
+        ends.append(end - time.monotonic())
+        return False
+    monkeypatch.setattr(nics, "wait_for_change", gave_up)
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT.replace("enp1s0", "enp9s0"))
+    cmdline = f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"
+    machine = make(tmp_path, cmdline)
+    machine.settings = read_settings(tmp_path, cmdline)
+    machine.ends = time.monotonic() + left
+    prepare.prepare(machine)
+    assert ends == [pytest.approx(waits, abs=0.5)]
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
 
 
 def test_arguments_that_dracut_adds(tmp_path: Path) -> None:

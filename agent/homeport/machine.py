@@ -87,9 +87,10 @@ class Machine:
             self._protected = cards_under(where, self.root) if where else frozenset()
         return self._protected
 
-    def patience(self, seconds: float) -> float:
-        """At most `seconds` to wait, and less if all must be over before; never nothing."""
-        return seconds if self.ends is None else max(0.5, min(seconds, self.ends - time.monotonic()))
+    def patience(self, seconds: float, *, share: float = 1) -> float:
+        """At most `seconds` to wait, and at most that share of what is left if all must be over before; never nothing.
+        """
+        return seconds if self.ends is None else max(0.5, min(seconds, (self.ends - time.monotonic()) * share))
 
     def close(self) -> None:
         if self._manager is not None:

@@ -151,7 +151,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("header-timeout", "10s", parse_duration, "One attempt: until the answer begins."),
     Option("body-timeout", "20s", parse_duration, "One attempt: until the document is complete."),
     Option("nic-wait", "30s", parse_duration,
-           "How long to wait for network cards that the document names and that are not there yet."),
+           "How long to wait for network cards that the document names and that are not there yet; "
+           "in the initramfs at most a third of what is left of its deadline."),
     Option("nm-wait", "30s", parse_duration, "How long to wait for NetworkManager to answer."),
     Option("apply-timeout", "150s", parse_duration, "How long nmstatectl may take to apply."),
     Option("tpm-timeout", "30s", parse_duration, "How long the TPM may take for each thing that it is asked."),
