@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, in_run, keep, make, put
 
-from homeport import handover, prepared
+from homeport import handover, prepared, start
 from homeport.host import keyfiles
 from homeport.host.files import write_atomic
 from homeport.host.store import INITRD, Store
@@ -148,6 +148,20 @@ def test_a_disk_that_refuses(tmp_path: Path, real: Path, monkeypatch: pytest.Mon
     assert not Store(real).read_manifest().complete
 
 
+def test_a_bug_does_not_lose_what_was_proven(
+    tmp_path: Path, real: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    machine = after_a_run(tmp_path)
+    keep(tmp_path)
+
+    def buggy(*_: object) -> None:
+        raise KeyError("name")
+    monkeypatch.setattr(handover, "relabel", buggy)
+    handover.handover(machine, real)
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection"]
+    assert "Traceback" in caplog.text and "KeyError: 'name'" in caplog.text
+
+
 @pytest.mark.parametrize(("rung", "kept"), [("dhcp", False), ("left-as-found", False), ("last-known-good", True)])
 def test_nothing_new_was_proven(tmp_path: Path, real: Path, rung: str, kept: bool) -> None:
     machine = after_a_run(tmp_path, rung=rung, kept=kept)
@@ -234,6 +248,27 @@ def test_the_images_seed(tmp_path: Path, real: Path, cmdline: str, kept: bool, r
     handover.handover(make(tmp_path, cmdline), real)
     found = prepared.read(tmp_path)
     assert (found is not None and found.rung == "seed") == rendered
+
+
+@pytest.mark.usefixtures("nmstate")
+@pytest.mark.parametrize("where", ["read_at_hand", "understand"])
+def test_a_bug_costs_one_document_not_both(
+    tmp_path: Path, real: Path, where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Its traceback is in the journal, and the seed takes the assignment's place."""
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    put(real, "usr/lib/homeport/seed.yaml", DOCUMENT)
+    good, bugs = getattr(start, where), [KeyError("name")]
+
+    def buggy(*arguments: object) -> object:
+        if bugs:
+            raise bugs.pop()
+        return good(*arguments)
+    monkeypatch.setattr(start, where, buggy)
+    handover.handover(make(tmp_path, CONFIG), real)
+    found = prepared.read(tmp_path)
+    assert found and found.rung == "seed"
+    assert "Traceback" in caplog.text and "KeyError: 'name'" in caplog.text
 
 
 @pytest.mark.usefixtures("nmstate")

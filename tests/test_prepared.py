@@ -15,6 +15,7 @@ from homeport import boot, prepared
 from homeport.core.facts import Stage
 from homeport.errors import ApplyError, HomeportError, Unreachable
 from homeport.host import keyfiles
+from homeport.host.files import write_atomic
 from homeport.host.store import PREPARED, PREPARED_DOCUMENT, Manifest, OwnedFile, Store
 from homeport.machine import Machine
 from homeport.prepared import Prepared
@@ -51,6 +52,19 @@ def test_written_and_read(tmp_path: Path) -> None:
         assert stat.S_IMODE((tmp_path / path).stat().st_mode) == mode
     prepared.forget(tmp_path)
     assert prepared.read(tmp_path) is None
+
+
+def test_written_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NetworkManager would start with half of a network."""
+    def full(root: Path, path: str, data: bytes, mode: int = 0o600) -> None:
+        if path.endswith("enp2s0.nmconnection"):
+            raise OSError(28, "No space left on device", path)
+        write_atomic(root, path, data, mode)
+    monkeypatch.setattr(prepared, "write_atomic", full)
+    with pytest.raises(OSError, match="No space left"):
+        prepared.write(tmp_path, prepared.of_reply("assigned", REPLY), DOCUMENT,
+                       {"enp1s0": profile(), "enp2s0": profile("enp2s0")})
+    assert in_run(tmp_path) == [] and prepared.read(tmp_path) is None
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"rung": "assigned"}', "nonsense", '{"profiles": 3}',

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from tests.initramfs import BOOTSTRAP, DOCUMENT, GENERATED, in_run, keep, make, profile, put
 
-from homeport import prepared, tidy
+from homeport import cli, prepared, tidy
 from homeport.host import keyfiles, linkdown
-from homeport.host.store import INITRD, Manifest, OwnedFile, Store
+from homeport.host.store import IN_FORCE, INITRD, Manifest, OwnedFile, Store
 from homeport.machine import Machine
 from homeport.prepare import DEVICES
 
@@ -121,3 +121,12 @@ def test_a_users_network_ends_with_the_initramfs_where_there_is_an_assignment(
 def test_nothing_there(tmp_path: Path, real: Path, down: list[str]) -> None:
     tidy.tidy(make(tmp_path, "root=UUID=1"), real)
     assert down == [] and not Store(real).read_manifest().keyfiles
+
+
+@pytest.mark.parametrize("argv", [["handover"], ["handover", "--clean"]])
+def test_what_was_in_force_here_is_not_promised_there(tmp_path: Path, argv: list[str]) -> None:
+    """Where the real root's homeport is masked, NetworkManager-wait-online has to wait again."""
+    make(tmp_path)
+    put(tmp_path, IN_FORCE, "")
+    assert cli.main([*argv, "--root", str(tmp_path)]) == 0
+    assert (tmp_path / IN_FORCE).exists() == (argv == ["handover"])

@@ -62,6 +62,10 @@ def handover(arguments: argparse.Namespace) -> int:
         # The root file system may have let us wait for any time.
         machine.started = time.monotonic()
         machine.ends = machine.started + HANDOVER
+        if arguments.clean:
+            # Said in the initramfs and for it. On the real root homeport says it anew, or, where it is masked or
+            # fails, nobody does: what was proven here may be down there.
+            machine.store.not_in_force()
         if arguments.clean and not before.is_tidy(arguments.root):
             from homeport.tidy import tidy
             tidy(machine)

@@ -92,6 +92,10 @@ def after_a_run(machine: Machine, real: Path, early: Mapping[str, object]) -> No
     except (HomeportError, OSError) as error:
         leave(machine, str(error), bool(early.get("fetched")))
         return
+    except Exception as bug:  # what was proven must not be lost by it
+        log.exception("A bug in homeport")
+        leave(machine, f"a bug in homeport: {type(bug).__name__}: {bug}", bool(early.get("fetched")))
+        return
     log.info("handed over to the real root: revision %s", machine.store.read_manifest().revision)
 
 
@@ -137,30 +141,34 @@ def profiles_here(machine: Machine) -> dict[str, Keyfile]:
 
 def before_any_run(machine: Machine, real: Path) -> None:
     """Nothing needed a network here; a document at hand spares the real root its DHCP."""
-    store = Store(real)
+    for rung, way in ((prepared.ASSIGNED, an_assignment), (prepared.SEED, a_seed)):
+        try:
+            if way(machine, real):
+                return
+        except Exception as error:  # a bug, too: the other document may be without it
+            tell(rung, error)
+
+
+def an_assignment(machine: Machine, real: Path) -> bool:
+    """Whether one is at hand and rendered. Raises HomeportError, OSError."""
     try:
         reply = start.read_at_hand(machine)
     except NoAssignment as nothing:
         log.debug("%s", nothing)
-    except HomeportError as error:
-        tell(prepared.ASSIGNED, error)
-    else:
-        if store.read_assigned() == reply.data and not kept.why_not(real):
-            log.info("the real root has it already: %s", reply.label)
-        elif render(machine, prepared.ASSIGNED, reply, real):
-            return
-    if not kept.why_not(real):
-        return
-    try:
-        seed = a_seed(machine, real)
-    except HomeportError as error:
-        tell(prepared.SEED, error)
-    else:
-        if seed is not None:
-            render(machine, prepared.SEED, seed, real)
+        return False
+    if Store(real).read_assigned() == reply.data and not kept.why_not(real):
+        log.info("the real root has it already: %s", reply.label)
+        return False
+    return render(machine, prepared.ASSIGNED, reply, real)
 
 
-def a_seed(machine: Machine, real: Path) -> Reply | None:
+def a_seed(machine: Machine, real: Path) -> bool:
+    """Whether one is rendered: only where nothing was ever proven. Raises HomeportError, OSError."""
+    seed = find_seed(machine, real) if kept.why_not(real) else None
+    return seed is not None and render(machine, prepared.SEED, seed, real)
+
+
+def find_seed(machine: Machine, real: Path) -> Reply | None:
     """One given to this machine; the image's own only where no server is to be asked: it is the last resort."""
     given = seeds.read_at_hand(machine.settings, root=machine.root)
     if given is not None or needs_network(machine.settings, machine.root):
@@ -169,16 +177,13 @@ def a_seed(machine: Machine, real: Path) -> Reply | None:
 
 
 def render(machine: Machine, rung: str, reply: Reply, real: Path) -> bool:
-    """Whether the document's profiles are where the real root's NetworkManager looks first."""
+    """Whether the document's profiles are where the real root's NetworkManager looks first. Raises HomeportError,
+    OSError.
+    """
     machine.facts = replace(machine.facts, machine_id=read_machine_id(real))
-    try:
-        made = offline.make(machine, start.understand(machine, reply), start.known_uuids(real))
-        if made:
-            prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
-    except (HomeportError, OSError) as error:
-        tell(rung, error)
-        return False
+    made = offline.make(machine, start.understand(machine, reply), start.known_uuids(real))
     if made:
+        prepared.write(machine.root, prepared.of_reply(rung, reply), reply.data, made)
         log.info("made ready for the real root, without any network: %s: %s", reply.label, ", ".join(made))
     return bool(made)
 

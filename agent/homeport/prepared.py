@@ -74,7 +74,8 @@ def of_reply(rung: str, reply: Reply, **more: Any) -> Prepared:
 def write(root: Path, prepared: Prepared, document: bytes, made: Mapping[str, Keyfile]) -> Prepared:
     """Put the keyfiles (interface -> profile) where NetworkManager looks first. Raises PersistError, OSError.
 
-    The record comes first: a keyfile that it does not name would be nobody's.
+    The record comes first: a keyfile that it does not name would be nobody's. All of them or none: NetworkManager
+    would start with half a network.
     """
     for folder, mode in (("run/NetworkManager", 0o755), (keyfiles.RUN, 0o700), (RUN_DIR, 0o755)):
         make_dir(root, folder, mode)
@@ -85,9 +86,14 @@ def write(root: Path, prepared: Prepared, document: bytes, made: Mapping[str, Ke
                                keyfile.raw("connection", "uuid") or "", interface))
     prepared = replace(prepared, profiles=tuple(files))
     write_atomic(root, PREPARED_DOCUMENT, document)
-    _record(root, prepared)
-    for file in files:
-        write_atomic(root, file.path, made[file.interface].render().encode())
+    try:
+        _record(root, prepared)
+        for file in files:
+            write_atomic(root, file.path, made[file.interface].render().encode())
+    except OSError:
+        _remove(root, files)
+        forget(root)
+        raise
     return prepared
 
 

@@ -227,9 +227,13 @@ class Store:
         if in_force:
             write_atomic(self.root, IN_FORCE, b"", 0o644)
         else:
-            remove(self.root, IN_FORCE)
+            self.not_in_force()
         path = INITRD_STATUS if in_initrd else STATUS
         write_atomic(self.root, path, json.dumps(status, indent=1).encode() + b"\n", 0o644)
+
+    def not_in_force(self) -> None:
+        """Nobody says any more that a proven configuration is in force. Raises OSError."""
+        remove(self.root, IN_FORCE)
 
     def read_status(self) -> dict[str, Any] | None:
         return self._read_json(STATUS)
