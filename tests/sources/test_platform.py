@@ -246,6 +246,30 @@ def test_a_service_that_refuses_every_card_is_no_platform_without_cards(
         ask(ON_EC2)
 
 
+@pytest.mark.parametrize("name", ["aws", "aliyun"])
+def test_a_list_that_is_no_text(ask: Asking, serve: Callable[..., Any], name: str) -> None:  # noqa: F811
+    """It is a fault of the document, found on the way to it."""
+    service = serve(EC2 if name == "aws" else "aliyun-one-nic-two-addresses")
+    service.before = lambda path: (200, {}) if path.endswith("/macs/") else None
+    service.instead = b"\xff\xfe/\n"
+    ask.at(name, service.url)
+    with pytest.raises(DocumentError, match=r"meta-data/network/interfaces/macs/: bytes that are not UTF-8") as caught:
+        ask(NOWHERE, platform=name)
+    assert "this is what the metadata of" in caught.value.hint
+
+
+def test_the_journal_is_not_filled_with_cards_that_nobody_has(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    service = serve(EC2)
+    service.before = lambda path: (200, {}) if path.endswith("/macs/") else None
+    service.instead = "".join(f"02:00:00:00:00:0{number}/\n" for number in range(7)).encode() + ENS3.mac.encode()
+    ask.at("aws", service.url)
+    monkeypatch.setattr(platform, "MOST_NOTES", 3)
+    ask(ON_EC2)
+    assert sum("no card has MAC" in line for line in ask.lines) == 3
+    assert ask.lines[-1] == "Amazon EC2: 4 more of that kind"
+
+
 def test_routers_that_were_advertised(monkeypatch: pytest.MonkeyPatch) -> None:
     from homeport.host.proof import kernel
     routes = [kernel.Route(2, "::", 0, "fe80::1", 900, 254), kernel.Route(3, "0.0.0.0", 0, "10.0.2.1", 900, 254),

@@ -18,10 +18,11 @@ from homeport.core.checks.reading import IPAddress, read_ip
 from homeport.core.facts import Facts, Nic
 from homeport.core.nicmatch import can_be_card
 from homeport.core.platforms import Platform, Situation, attributes, make
+from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.recognition import Candidate, recognise
 from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Want, Way, fixed
 from homeport.core.yamlwrite import render_yaml
-from homeport.errors import HomeportError, NoAssignment, SourceError, Unconfigured, Unreachable
+from homeport.errors import DocumentError, HomeportError, NoAssignment, SourceError, Unconfigured, Unreachable
 from homeport.host.files import read_file
 from homeport.sources.patience import SYSTEM_CLOCK, Clock, delays
 from homeport.sources.platforms import drive, guestinfo, service
@@ -39,6 +40,7 @@ RECONCILING = 30.0  # seconds
 NIC_WAIT = 15.0  # seconds for a NIC that the metadata have and the kernel has not, as nm-cloud-setup waits
 ROUTER_WAIT = 3.0  # seconds for a router's advertisement: it answers a card that comes up within one (RFC 4861, 6.2.6)
 PAUSE = 0.1
+MOST_NOTES = 50  # lines in the journal
 RESOLV_CONF = ("/run/NetworkManager/no-stub-resolv.conf", "/etc/resolv.conf")
 
 Session = service.Session | drive.Session | guestinfo.Session
@@ -133,7 +135,8 @@ def candidates(settings: Settings, facts: Facts, root: str | os.PathLike[str] = 
 def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way], facts: Facts) -> tuple[Files, Session | None]:
     """What the first way gives that has metadata, in rounds of one attempt for each.
 
-    Raises NotThere if none has any, SourceError if one that may have some can't be asked.
+    Raises NotThere if none has any, SourceError if one that may have some can't be asked, DocumentError for metadata
+    that lead nowhere.
     """
     if not ways:
         return {}, None
@@ -157,6 +160,8 @@ def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way], facts: Facts) -
                     has_link_local = bool(told)
             except SourceError as error:
                 verdict = error
+            except Fault as fault:
+                raise DocumentError([fault.complaint], f"this is what the metadata of {candidate.platform.title} say") from fault
             except NotThere as error:
                 verdict = verdict if isinstance(verdict, SourceError) else error
                 # udev may still be at work on a drive.
@@ -190,8 +195,10 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
             time.sleep(PAUSE)
         else:
             break
-    for note in made.notes:
+    for note in made.notes[:MOST_NOTES]:
         asker.progress(f"{platform.title}: {note}")
+    if len(made.notes) > MOST_NOTES:
+        asker.progress(f"{platform.title}: {len(made.notes) - MOST_NOTES} more of that kind")
     return Reply(
         render_yaml(made.tree).encode(), source=f"{NAME} {platform.name}", url=session.place if session else "",
         content_type="application/yaml", over_network=isinstance(session, service.Session),

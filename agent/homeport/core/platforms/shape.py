@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 # Metadata by name: the path below the service or on the drive. What is known not to be there is None.
 Files = Mapping[str, bytes | None]
 
+MOST_PIECES = 2000  # the largest instances of EC2 have 64 NICs with six each
+MOST_BYTES = 4 << 20
+
 
 class Unreadable(bytes):
     """A piece that its service doesn't give although it gives others: in words, why."""
@@ -164,19 +167,31 @@ class NotThere(Exception):
         super().__init__(path)
 
 
-def gather(wants: Walk, ask: Callable[[Want], bytes | None], limit: int = 2000) -> Files:
+def gather(wants: Walk, ask: Callable[[Want], bytes | None], limit: int = MOST_PIECES) -> Files:
     """Everything that a walk wants; `ask` gives None for what is not there.
 
-    `limit` bounds what hostile metadata can make us ask for.  Raises NotThere, and what `ask` raises.
+    Hostile metadata can't make us ask for more than `limit` pieces, nor keep more than `MOST_BYTES`: what is left out
+    is Unreadable.  Raises NotThere, `reading.Fault` also from the walk itself, and what `ask` raises.
     """
     files: dict[str, bytes | None] = {}
+    size = 0
     while open_ones := [want for want in wants(files) if want.path not in files]:
         for want in open_ones:
             if len(files) >= limit:
-                return files
-            files[want.path] = ask(want)
-            if files[want.path] is None and not want.optional:
+                left_out = Unreadable(f"not asked for: it is one of more than {limit} pieces".encode())
+                return files | {each.path: left_out for each in open_ones if each.path not in files}
+            data = files[want.path] = ask(want)
+            if data is None and not want.optional:
                 raise NotThere(want.path)
+            size += len(data or b"")
+            if size > MOST_BYTES:
+                raise _too_much()
     if files and not any(data is not None for data in files.values()):
         raise NotThere
     return files
+
+
+def _too_much() -> Exception:
+    from homeport.core.platforms.reading import Fault
+
+    return Fault("", f"metadata of more than {MOST_BYTES >> 20} MiB", "a few KiB; are they this platform's own?")

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 
 from homeport.core.complaint import Complaint
+from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.shape import Files, NotThere, Platform, Want, gather
 from homeport.errors import DocumentError, UsageError
 from homeport.host.files import is_dir, read_file, resolve
@@ -20,13 +21,17 @@ Where = str | os.PathLike[str]
 
 
 def read(platform: Platform, folder: Where) -> Files:
-    """What the first of the platform's ways finds there. Raises UsageError if none finds anything."""
+    """What the first of the platform's ways finds there. Raises UsageError if none finds anything, DocumentError for
+    metadata that lead nowhere.
+    """
     missing = []
     for way in platform.ways:
         try:
             return gather(way.wants, from_folder(folder))
         except NotThere as error:
             missing.append(error.path)
+        except Fault as fault:
+            raise DocumentError([fault.complaint], f"this is what {folder} has of {platform.title}") from fault
     if not platform.ways:
         return {}
     names = " or ".join(filter(None, missing))
@@ -39,7 +44,7 @@ def from_folder(folder: Where) -> Callable[[Want], bytes | None]:
         path = want.path.rstrip("/")
         try:
             if is_dir(folder, path):
-                return "".join(f"{name}\n" for name in listing(resolve(folder, path))).encode()
+                return os.fsencode("".join(f"{name}\n" for name in listing(resolve(folder, path))))
             return read_file(folder, path, LARGEST)
         except OSError as error:
             if error.errno == errno.EFBIG:
