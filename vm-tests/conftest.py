@@ -6,18 +6,18 @@
 
 `machine.allow(...)` names warnings of our units that are part of the scenario; any other fails the test.
 A failed test prints: the scenario, the last step reached, our journal, `nmstatectl show`, where the full
-journal is, and the command that runs it again and leaves you logged in (`--stay`).
+journal is, and the command that runs it again and leaves you logged in (failure.py).
 """
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from configserver import ConfigServer
 from container import Machine, Nic
 from drives import Drives
+from failure import attempt, describe
 from firmware import Firmware
 from image import Image, make_image
 from poolserver import PoolServer, pool, registration
@@ -257,47 +258,6 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
         _stay(item, scenario)
 
 
-def describe(scenario: Scenario, node: str) -> str:
-    """All that a person needs first, in the order in which it is needed."""
-    parts = [f"scenario: {scenario.name}"]
-    for machine in scenario.machines:
-        parts += _describe_machine(machine)
-    parts.append(
-        "run it again and stay logged in:\n"
-        f"  {sys.executable} -m pytest --stay '{node}'"
-    )
-    return "\n".join(parts)
-
-
-def _describe_machine(machine: Machine | Vm) -> list[str]:
-    show = _try(lambda: machine.run(["nmstatectl", "show"]).stdout) if machine.running else "(it is off)"
-    return [
-        f"machine {machine.name}, boot {machine.boots}, {'running' if machine.running else 'off'}",
-        f"last step reached: {_last_step(machine)}",
-        f"our journal:\n{_try(lambda: machine.story(all_boots=True)) or '(nothing)'}",
-        f"nmstatectl show:\n{show}",
-        f"full journal: journalctl -D {machine.journal_folder}   console: {machine.folder}/console-*.log",
-    ]
-
-
-def _last_step(machine: Machine | Vm) -> str:
-    try:
-        status = json.loads(machine.read("/run/homeport/status.json"))
-    except (OSError, ValueError):
-        return "none (no /run/homeport/status.json)"
-    steps = [str(step.get("name")) for step in status.get("steps", ())]
-    what = f"exit {status.get('exit')}, rung {status.get('rung')}: {status.get('reason')}"
-    return f"{steps[-1] if steps else 'none'} ({what})"
-
-
-def _try(ask: Callable[[], str]) -> str:
-    """For a report: a question that fails is answered by its failure."""
-    try:
-        return ask()
-    except Exception as error:
-        return f"({type(error).__name__}: {error})"
-
-
 def _stay(item: pytest.Item, scenario: Scenario) -> None:
     """A shell in each machine that still runs, before the fixtures take it away."""
     capture = item.config.pluginmanager.getplugin("capturemanager")
@@ -305,11 +265,16 @@ def _stay(item: pytest.Item, scenario: Scenario) -> None:
         for machine in scenario.machines:
             print(f"\n{describe(scenario, item.nodeid)}\n\nYou are root in {machine.name}; exit ends it.")
             if isinstance(machine, Vm):
-                machine.shell()
+                print(attempt(partial(_log_in, machine)))
             elif machine.running:
                 # pytest keeps /dev/null as standard input even while it does not capture.
                 with open("/dev/tty", "rb", buffering=0) as terminal:
                     subprocess.run(machine.argv(["/bin/bash", "-l"]), stdin=terminal, check=False)
+
+
+def _log_in(machine: Vm) -> str:
+    machine.shell()
+    return ""
 
 
 def _nothing() -> Any:

@@ -77,7 +77,7 @@ class Vm:
         self.arguments: tuple[str, ...] = ()
         self._process: subprocess.Popen[bytes] | None = None
         self._agent: Agent | None = None
-        self.monitor: qemu.Monitor  # of this boot
+        self._monitor: qemu.Monitor | None = None  # of this boot
         self._slot: slots.Slot | None = None
         self._console = Console(Path("/dev/null"))
         furnish.root(self.disk.mount(), name)
@@ -122,7 +122,7 @@ class Vm:
             self._console.path.unlink()
         os.link(self.folder / "console.log", self._console.path)
         self._agent = Agent(self.folder / "agent")
-        self.monitor = qemu.Monitor(self.folder / "qmp")
+        self._monitor = qemu.Monitor(self.folder / "qmp")
         for nic in self.nics:
             # On QEMU's command line such a card could never be given back once it has been taken out.
             if nic.below:
@@ -166,6 +166,12 @@ class Vm:
                           f"{self.console[-6000:]}\n--- end of the journal\n{journal}")  # fmt: skip
 
     @property
+    def monitor(self) -> qemu.Monitor:
+        """QEMU's own, of a machine that was switched on."""
+        assert self._monitor, f"{self.name} is off"
+        return self._monitor
+
+    @property
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
@@ -194,7 +200,9 @@ class Vm:
         if self._process:
             self._process.wait()
             self._process = None
-            self.monitor.close()
+        if self._monitor:
+            self._monitor.close()
+            self._monitor = None
         if self._agent:
             self._agent.close()
             self._agent = None

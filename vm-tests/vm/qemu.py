@@ -19,7 +19,10 @@ from pathlib import Path
 from typing import Any
 
 QEMU = "qemu-system-x86_64"
+KVM = "/dev/kvm"
 PORTS = 4  # slots for NICs
+# Seconds for a guest under KVM to say its first words; it takes one.
+FIRST_WORDS = 8.0
 
 
 def probe_kvm(kernel: Path) -> bool:
@@ -27,7 +30,7 @@ def probe_kvm(kernel: Path) -> bool:
 
     Takes up to 8 s; the answer is remembered until the host's kernel or QEMU is another one.
     """
-    if not os.access("/dev/kvm", os.R_OK | os.W_OK):
+    if not os.access(KVM, os.R_OK | os.W_OK):
         return False
     note = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "homeport" / "kvm"
     host = f"{platform.release()} {_version()}"
@@ -56,7 +59,7 @@ def _kernel_talks(kernel: Path) -> bool:
                 "-no-reboot", "-kernel", str(kernel), "-append", "console=ttyS0 panic=-1", "-serial", f"file:{console}"]
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
-            for _ in range(80):
+            for _ in range(round(FIRST_WORDS * 10)):
                 # It has no root file system: that it says so is the sign of life.
                 if b"Kernel panic" in console.read_bytes():
                     return True
