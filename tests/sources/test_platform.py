@@ -251,7 +251,7 @@ def test_a_list_that_is_no_text(ask: Asking, serve: Callable[..., Any], name: st
     """It is a fault of the document, found on the way to it."""
     service = serve(EC2 if name == "aws" else "aliyun-one-nic-two-addresses")
     service.before = lambda path: (200, {}) if path.endswith("/macs/") else None
-    service.instead = b"\xff\xfe/\n"
+    service.instead = b"m\xe9/\n"
     ask.at(name, service.url)
     with pytest.raises(DocumentError, match=r"meta-data/network/interfaces/macs/: bytes that are not UTF-8") as caught:
         ask(NOWHERE, platform=name)
