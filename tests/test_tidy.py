@@ -33,10 +33,13 @@ def real(tmp_path: Path) -> Path:
     return folder
 
 
-def stopped(root: Path, cmdline: str = "rd.neednet=1", uuid: str = BOOTSTRAP_UUID) -> Machine:
-    """An initramfs whose NetworkManager has stopped, with enp1s0 on the profile of this UUID."""
+def stopped(root: Path, cmdline: str = "rd.neednet=1", uuid: str = BOOTSTRAP_UUID, *, ours: bool = True) -> Machine:
+    """An initramfs whose NetworkManager has stopped, with enp1s0 on the profile of this UUID; `ours` if homeport has
+    brought it up.
+    """
     machine = make(root, cmdline)
-    put(root, INITRD, json.dumps({"found": [STRANGERS, "generated.nmconnection"]}))
+    if ours:
+        put(root, INITRD, json.dumps({"found": [STRANGERS, "generated.nmconnection"]}))
     put(root, f"{keyfiles.RUN}/{OURS}", BOOTSTRAP)
     put(root, f"{keyfiles.RUN}/generated.nmconnection", GENERATED)
     put(root, f"{keyfiles.RUN}/{STRANGERS}", "[connection]\nid=x\nuuid=5\n")
@@ -109,6 +112,12 @@ def test_left_as_it_is(tmp_path: Path, real: Path, down: list[str], cmdline: str
     assert in_run(tmp_path) == before and has_note(tmp_path) and down == []
 
 
+def test_the_kernel_line_counts_where_dracut_adds_to_it(tmp_path: Path, real: Path, down: list[str]) -> None:
+    put(tmp_path, "etc/cmdline.d/20-neednet.conf", "rd.neednet=1\n")
+    tidy.tidy(stopped(tmp_path, "ip=dhcp", GENERATED_UUID), real)
+    assert has_note(tmp_path) and down == [] and "generated.nmconnection" in in_run(tmp_path)
+
+
 def test_a_users_network_ends_with_the_initramfs_where_there_is_an_assignment(
     tmp_path: Path, real: Path, down: list[str],
 ) -> None:
@@ -116,6 +125,47 @@ def test_a_users_network_ends_with_the_initramfs_where_there_is_an_assignment(
     tidy.tidy(stopped(tmp_path, "ip=dhcp rd.neednet=1", GENERATED_UUID), real)
     assert in_run(tmp_path) == [STRANGERS]
     assert not has_note(tmp_path) and down == ["enp1s0"]
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_a_strangers_profile_and_its_card(tmp_path: Path, real: Path, down: list[str], ours: bool) -> None:
+    """Another module's network is not ours to end, whoever brought NetworkManager up."""
+    keep(real)
+    tidy.tidy(stopped(tmp_path, "root=UUID=1", "5", ours=ours), real)
+    assert STRANGERS in in_run(tmp_path)
+    assert has_note(tmp_path) and down == []
+
+
+@pytest.mark.parametrize(("uuid", "stays"), [("7", True), (GENERATED_UUID, False), (BOOTSTRAP_UUID, False)])
+def test_where_homeport_did_not_bring_the_network_up(
+    tmp_path: Path, real: Path, down: list[str], uuid: str, stays: bool,
+) -> None:
+    """Whose a profile is, is what it says of itself: all others stay, with the cards that run on them."""
+    keep(real)
+    tidy.tidy(stopped(tmp_path, "root=UUID=1", uuid, ours=False), real)
+    assert in_run(tmp_path) == ["enp1s0.nmconnection", STRANGERS]
+    assert has_note(tmp_path) == stays and down == ([] if stays else ["enp1s0"])
+
+
+def test_a_generated_network_where_homeport_kept_out_of_it(tmp_path: Path, real: Path, down: list[str]) -> None:
+    """The kernel line's own; nothing of ours was started, and the real root has an assignment."""
+    keep(real)
+    tidy.tidy(stopped(tmp_path, "ip=dhcp rd.neednet=1", GENERATED_UUID, ours=False), real)
+    assert in_run(tmp_path) == ["enp1s0.nmconnection", STRANGERS]
+    assert not has_note(tmp_path) and down == ["enp1s0"]
+
+
+def test_what_cannot_be_looked_at_does_not_keep_the_rest(
+    tmp_path: Path, real: Path, down: list[str], caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A card that goes meanwhile, and a folder that has a profile's name."""
+    (tmp_path / keyfiles.RUN / "0.nmconnection").mkdir(parents=True)
+    (tmp_path / "sys/class/net/gone/ifindex").mkdir(parents=True)
+    keep(real)
+    tidy.tidy(stopped(tmp_path), real)
+    assert in_run(tmp_path) == ["0.nmconnection", STRANGERS]
+    assert not has_note(tmp_path) and down == ["enp1s0"]
+    assert "Cannot remove /run/NetworkManager/system-connections/0.nmconnection" in caplog.text
 
 
 def test_nothing_there(tmp_path: Path, real: Path, down: list[str]) -> None:

@@ -80,7 +80,7 @@ def is_generated(root: Path, path: str) -> bool:
 
 def read_arguments(machine: Machine) -> str:
     """The kernel command line, and what dracut adds to it, from the image and as it goes (dracut.cmdline(7))."""
-    found = [machine.facts.cmdline]
+    found = [machine.facts.cmdline or facts.read_cmdline(machine.root)]
     for path in DRACUTS:
         place = machine.root / path
         files = sorted(place.glob("*.conf")) if place.is_dir() else [place]
