@@ -11,7 +11,7 @@ from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, in_run, keep, make, put
 
 from homeport import handover, prepared, start
-from homeport.host import keyfiles
+from homeport.host import keyfiles, mounts
 from homeport.host.files import write_atomic
 from homeport.host.store import INITRD, Store
 from homeport.machine import Machine
@@ -295,3 +295,18 @@ def test_made_writable_only_where_the_real_root_does_so_itself(
 ) -> None:
     monkeypatch.setattr(handover, "mounted_type", lambda _: fstype)
     assert handover.may_be_made_writable(real, fstab) == possible
+
+
+@pytest.mark.parametrize(("read_only", "why"), [
+    (("", "etc", "var/lib"), ""),  # as the initramfs has mounted it
+    (("etc",), "it is read-only"),  # by a mount of its own: not to be helped by remounting the rest
+    ((), ""),
+])
+def test_a_part_that_is_read_only_by_itself(
+    tmp_path: Path, real: Path, read_only: tuple[str, ...], why: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    put(real, "etc/fstab", "UUID=1 / ext4 defaults 0 1\n", 0o644)
+    monkeypatch.setattr(handover, "mounted_type", lambda _: "ext4")
+    monkeypatch.setattr(mounts, "is_read_only", lambda path: Path(path) in [real / each for each in read_only])
+    assert handover.obstacle(make(tmp_path), real) == why
+

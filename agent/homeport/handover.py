@@ -13,10 +13,11 @@ can do later, and says so.
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
-from collections.abc import Mapping
-from contextlib import ExitStack
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from homeport import kept, offline, prepared, start, steps
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
-from homeport.host import journal, keyfiles, rootfs
+from homeport.host import journal, keyfiles, mounts, rootfs
 from homeport.host.facts import read_machine_id
 from homeport.host.files import is_dir, make_dir, read_file, remove, resolve, write_atomic
 from homeport.host.store import LIMIT, STAMP, Store
@@ -201,7 +202,8 @@ def obstacle(machine: Machine, real: Path) -> str:
     for folder in ("/etc", "/var/lib"):
         if not is_dir(real, folder):
             return f"there is no {folder} yet"
-    if is_read_only(real) and not may_be_made_writable(real, fstab):
+    # A part of it that is read-only by itself is so on purpose.
+    if is_read_only(real) and not (mounts.is_read_only(real) and may_be_made_writable(real, fstab)):
         return "it is read-only"
     return ""
 
@@ -218,7 +220,7 @@ def read_fstab(real: Path) -> dict[str, tuple[str, str]]:
 
 
 def is_read_only(real: Path) -> bool:
-    return any(os.statvfs(resolve(real, folder)).f_flag & os.ST_RDONLY for folder in ("/etc", "/var/lib"))
+    return any(mounts.is_read_only(resolve(real, folder)) for folder in ("/etc", "/var/lib"))
 
 
 def may_be_made_writable(real: Path, fstab: Mapping[str, tuple[str, str]]) -> bool:
@@ -240,13 +242,16 @@ def mounted_type(real: Path) -> str:
     return found[-1] if found else ""
 
 
-def as_writable(real: Path) -> ExitStack:
+@contextmanager
+def as_writable(real: Path) -> Iterator[None]:
     """A context in which the real root can be written. Raises OSError."""
-    from homeport.host import mounts
-    stack = ExitStack()
-    if is_read_only(real):
-        stack.enter_context(mounts.writable(real))
-    return stack
+    if not is_read_only(real):
+        yield
+        return
+    with mounts.writable(real):
+        if is_read_only(real):
+            raise OSError(errno.EROFS, "a part of it stays read-only", str(real))
+        yield
 
 
 def relabel(root: Path, real: Path) -> None:

@@ -92,12 +92,40 @@ def test_not_looked_at(disk: tuple[str, Path], arguments: list[str]) -> None:
     assert not list(Path("/run").glob("homeport-root-*"))
 
 
-def test_writable_for_a_moment(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("mounts", "refused", "others"), [
+    # The file system is read-only, and is again afterwards.
+    ("mount -t tmpfs -o ro tmpfs {place}; mount --bind {place} {other}", True, False),
+    # Only the mount is: nobody else's becomes so by us.
+    ("mount -t tmpfs tmpfs {place}; mount --bind {place} {other}; mount -o remount,bind,ro {place}", False, True),
+    # Nothing is: nothing to do, and nothing to undo.
+    ("mount -t tmpfs tmpfs {place}; mount --bind {place} {other}", False, True),
+])
+def test_writable_for_a_moment(tmp_path: Path, mounts: str, refused: bool, others: bool) -> None:
     if os.geteuid() != 0:
         pytest.skip("needs root, to mount")
-    place = tmp_path / "place"
+    place, other = tmp_path / "place", tmp_path / "other"
     place.mkdir()
-    script = f"mount -t tmpfs -o ro tmpfs {place} && {sys.executable} -c '{WRITE}' {place} && cat {place}/word"
+    other.mkdir()
+    script = (f"set -e; {mounts.format(place=place, other=other)}; before=$(grep {place} /proc/self/mountinfo); "
+              f"{sys.executable} -c '{WRITE}' {place}; cat {place}/word; echo; "
+              f'test "$before" = "$(grep {place} /proc/self/mountinfo)" && echo as before; '
+              f"touch {other}/new 2>/dev/null && echo others write || true")
     done = subprocess.run(["unshare", "--mount", "sh", "-c", script], text=True, capture_output=True, check=True,
                           env=os.environ | {"PYTHONPATH": str(AGENT)})
-    assert done.stdout.splitlines() == ["Read-only file system", "another"]
+    assert done.stdout.splitlines() == [
+        *(["Read-only file system"] if refused else []), "another" if refused else "a third", "as before",
+        *(["others write"] if others else [])]
+
+
+def test_nobody_sees_it_but_others_reach_it(tmp_path: Path) -> None:
+    """A mount of somebody else's that goes must not be held by this process."""
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount")
+    program = ("import sys; from homeport.host import mounts; mounts.own_namespace(); print(flush=True); "
+               "sys.stdin.readline(); print(sys.argv[1] in open('/proc/self/mountinfo').read())")
+    script = (f"mount --make-rshared /; mount -t tmpfs tmpfs {tmp_path}; "
+              f"coproc {sys.executable} -c \"{program}\" {tmp_path}; read -r line <&${{COPROC[0]}}; umount {tmp_path}; "
+              f"echo >&${{COPROC[1]}}; cat <&${{COPROC[0]}}")
+    done = subprocess.run(["unshare", "--mount", "bash", "-c", script], text=True, capture_output=True, check=True,
+                          env=os.environ | {"PYTHONPATH": str(AGENT)})
+    assert done.stdout.split() == ["False"]

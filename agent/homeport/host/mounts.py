@@ -6,10 +6,8 @@ namespace of this process's own.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +15,7 @@ from pathlib import Path
 log = logging.getLogger(__name__)
 
 # include/uapi/linux/mount.h, sched.h
-RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, REC, PRIVATE = 1, 2, 4, 8, 32, 16384, 1 << 18
+RDONLY, NOSUID, NODEV, NOEXEC, REMOUNT, BIND, REC, SLAVE = 1, 2, 4, 8, 32, 4096, 16384, 1 << 19
 DETACH = 2  # include/linux/fs.h, MNT_DETACH
 NEWNS = 0x00020000
 # Each with what keeps it from writing even when it was not unmounted cleanly: the journal is not replayed. One that is
@@ -32,6 +30,7 @@ def read_only(device: str, fstype: str = "", options: str = "") -> Iterator[Path
 
     `options` are those that choose what of the file system is meant (`subvol=`); the others are not ours to heed.
     """
+    import tempfile
     own_namespace()
     place = Path(tempfile.mkdtemp(prefix="homeport-root-", dir="/run"))
     try:
@@ -46,27 +45,56 @@ def read_only(device: str, fstype: str = "", options: str = "") -> Iterator[Path
 
 @contextmanager
 def writable(path: Path) -> Iterator[None]:
-    """The file system at `path`, mounted read-only, writable until the block ends. Raises OSError.
+    """The mount at `path`, writable until the block ends. Raises OSError.
 
-    Only what this process sees of it is a writable mount; but a file system is one for all, and takes the writes.
+    One that is read-only by itself becomes writable for this process alone. Where the file system is, all of its mounts
+    are writable meanwhile, as far as they are not read-only themselves; only then is it made read-only again.
     """
+    if not is_read_only(path):
+        yield
+        return
     own_namespace()
-    _call("mount", None, os.fsencode(path), None, REMOUNT, None, about=path)
+    if not file_system_is_read_only(path):
+        _call("mount", None, os.fsencode(path), None, REMOUNT | BIND | _kept_flags(path), None, about=path)
+        yield
+        return
+    flags = _kept_flags(path)
+    _call("mount", None, os.fsencode(path), None, REMOUNT | flags, None, about=path)
     try:
         yield
     finally:
         try:
-            _call("mount", None, os.fsencode(path), None, REMOUNT | RDONLY, None, about=path)
+            _call("mount", None, os.fsencode(path), None, REMOUNT | RDONLY | flags, None, about=path)
         except OSError as error:
             log.debug("%s stays writable: %s", path, error.strerror)
 
 
+def is_read_only(path: str | Path) -> bool:
+    """Whether nothing can be written there, by the mount or by its file system. Raises OSError."""
+    return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
+
+
+def file_system_is_read_only(path: Path) -> bool:
+    """Whether the file system is read-only that is mounted at `path`: for all of its mounts (proc_pid_mountinfo(5))."""
+    found = False
+    for line in Path("/proc/self/mountinfo").read_text(errors="replace").splitlines():
+        left, _, right = line.partition(" - ")
+        if left.split()[4] == str(path):
+            found = "ro" in right.split()[-1].split(",")
+    return found
+
+
+def _kept_flags(path: Path) -> int:
+    """What a remount would take away if it did not say it again; those of access times stay by themselves."""
+    return os.statvfs(path).f_flag & (NOSUID | NODEV | NOEXEC)
+
+
 def own_namespace() -> None:
-    """From now on this process's mounts are its own, and those of others still reach it. Idempotent."""
+    """From now on nobody sees this process's mounts; those of others still come and go in it. Idempotent."""
     global _is_own
     if not _is_own:
         _call("unshare", NEWNS, about="a mount namespace")
-        _call("mount", None, b"/", None, REC | PRIVATE, None, about="/")
+        _call("mount", None, b"/", None, REC | SLAVE, None, about="/")
         _is_own = True
 
 
@@ -99,6 +127,7 @@ def _unmount(place: Path) -> None:
 
 
 def _call(name: str, *arguments: object, about: object) -> None:
+    import ctypes
     libc = ctypes.CDLL(None, use_errno=True)
     if getattr(libc, name)(*arguments) != 0:
         number = ctypes.get_errno()
