@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from homeport.sources.platforms.ext import Ext
-from homeport.sources.platforms.iso9660 import Damaged
+from homeport.core.identity import Identity
+from homeport.errors import DocumentError
+from homeport.sources import drive
+from homeport.sources.platforms.ext import MOST_PIECES, Ext
+from homeport.sources.platforms.image import Damaged, Image
 
 FILES = {"word": b"x", "empty": b"", "Homeport.YAML": b"a: 1\n", "large": bytes(range(256)) * 1400,
          "sub/below.yaml": b"below\n", "grüße.yaml": b"g\n"}
@@ -30,7 +35,7 @@ def make(folder: Path, *options: str, files: dict[str, bytes] | None = None, siz
 
 
 def opened(data: bytes) -> Ext:
-    return Ext(lambda offset, length: data[offset:offset + length])
+    return Ext(Image(lambda offset, length: data[offset:offset + length]))
 
 
 @pytest.mark.parametrize("options", [
@@ -92,3 +97,59 @@ def test_damaged_at_random(tmp_path: Path, kind: str) -> None:
         except Damaged:
             continue
         assert read is None or len(read) <= LIMIT
+
+
+LEVELS, FIRST_NODE, PER_NODE = 4, 2000, 84  # blocks of 1 KiB, near the end of 2 MiB, where nothing else is
+
+
+def inode_of(data: bytes, size: int) -> int:
+    """Where the inode of the file of that size is, if that has extents."""
+    return next(found.start() - 4 for found in re.finditer(re.escape(struct.pack("<I", size)), data)
+                if data[found.start() + 36:found.start() + 38] == b"\x0a\xf3")
+
+
+def node(level: int, entries: int, entry: bytes) -> bytes:
+    return struct.pack("<HHHHI", 0xF30A, entries, entries, level, 0) + entry * entries
+
+
+@pytest.mark.parametrize("leaf", [
+    struct.pack("<IHHI", 0, 1, 0, FIRST_NODE),  # always the same block of the file
+    struct.pack("<IHHI", 0, 0x8001, 0, FIRST_NODE),  # set aside, not written
+    b"",  # no run at all
+], ids=["the-same", "set-aside", "none"])
+def test_extents_that_all_lead_to_the_same(tmp_path: Path, leaf: bytes) -> None:
+    """Four levels of nodes, each with all its entries for the same one below: two hundred million runs in 4 KiB."""
+    data = bytearray(make(tmp_path, "-t", "ext4", "-b", "1024", size="2M", files={"homeport.yaml": b"x" * 60_000}))
+    at = inode_of(data, 60_000) + 40
+    data[at:at + 60] = node(LEVELS, 4, struct.pack("<IIHH", 0, FIRST_NODE, 0, 0))
+    for level in range(LEVELS):
+        below = struct.pack("<IIHH", 0, FIRST_NODE + LEVELS - level, 0, 0)
+        block = (FIRST_NODE + LEVELS - 1 - level) * 1024
+        data[block:block + 1024] = node(level, PER_NODE if level or leaf else 0, below if level else leaf).ljust(1024)
+    image = Image(lambda offset, length: bytes(data[offset:offset + length]))
+    with pytest.raises(Damaged, match="pieces"):
+        Ext(image).read("homeport.yaml", LIMIT)
+    assert image.reads < MOST_PIECES + 20
+
+
+def test_what_is_set_aside_behind_the_end(tmp_path: Path) -> None:
+    """Runs that begin where the file has ended are not looked at: as fallocate --keep-size leaves them."""
+    data = bytearray(make(tmp_path, "-t", "ext4", "-b", "1024", size="2M", files={"homeport.yaml": b"x" * 60_000}))
+    at = inode_of(data, 60_000) + 40
+    entries, first = struct.unpack_from("<H", data, at + 2)[0], data[at + 12:at + 24]
+    assert entries == 1
+    data[at:at + 60] = node(0, 4, bytes(12))
+    data[at + 12:at + 60] = first + struct.pack("<IHHI", 59, 1, 0xFFFF, 0xFFFFFFFF) * 3
+    assert opened(bytes(data)).read("homeport.yaml", LIMIT) == b"x" * 60_000
+
+
+def test_a_block_number_of_64_bits(tmp_path: Path) -> None:
+    """As the inode table of the first group, on a drive of 2^64 blocks."""
+    data = bytearray(make(tmp_path, "-t", "ext4", "-O", "64bit", "-b", "4096"))
+    assert struct.unpack_from("<H", data, 1024 + 254) == (64,)
+    data[1024 + 336:1024 + 340] = data[4096 + 40:4096 + 44] = b"\xff" * 4
+    image = tmp_path / "root/dev/disk/by-label/HOMEPORT"
+    image.parent.mkdir(parents=True)
+    image.write_bytes(data)
+    with pytest.raises(DocumentError, match="beyond the end"):
+        drive.fetch(Identity(), root=tmp_path / "root")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from homeport.core.complaint import Complaint
@@ -20,7 +22,10 @@ if TYPE_CHECKING:
     from homeport.core.identity import Identity
     from homeport.sources.platforms.ext import Ext
     from homeport.sources.platforms.fat import Fat
+    from homeport.sources.platforms.image import Image
     from homeport.sources.platforms.iso9660 import Iso9660
+
+    FileSystem = Ext | Fat | Iso9660
 
 NAME = "drive"
 LABELS = ("HOMEPORT", "homeport")
@@ -37,11 +42,13 @@ def fetch(identity: Identity, *, root: Where = "/") -> Reply:
     """
     label = find(root)
     ours = list(_names_of(identity))
-    found = _read(root, label, ours) or _read(root, label, [FOR_ALL])
+    with _opened(root, label) as files:
+        found = _read(files, ours) or _read(files, [FOR_ALL])
+        has_seed = not found and bool(_read(files, [SEED]))
     if len(found) > 1:
         raise DocumentError([Complaint("", f"the drive {label} has more than one document for this machine: "
                                            + ", ".join(name for name, _ in found), "one of them must go")])
-    if not found and _read(root, label, [SEED]):
+    if has_seed:
         raise Unconfigured(f"The drive {label} has a seed, and no document for this machine")
     if not found:
         raise NoAssignment(f"The drive {label} has no document for this machine",
@@ -55,9 +62,9 @@ def read_seed(root: Where = "/") -> Reply | None:
     if not is_there(root):
         return None
     label = find(root)
-    for name, data in _read(root, label, [SEED]):
-        return Reply(data, source="seed", url=f"{label}/{name}")
-    return None
+    with _opened(root, label) as files:
+        found = _read(files, [SEED])
+    return Reply(found[0][1], source="seed", url=f"{label}/{found[0][0]}") if found else None
 
 
 def is_there(root: Where = "/") -> bool:
@@ -85,15 +92,19 @@ def _names_of(identity: Identity) -> Iterator[str]:
                     yield name
 
 
-def _read(root: Where, label: str, names: list[str]) -> list[tuple[str, bytes]]:
-    """Each file of these names, whatever its ending, with its bytes."""
-    from homeport.sources.platforms.iso9660 import Damaged
-    path = f"/{BY_LABEL}/{label}"
+def _read(files: FileSystem, names: list[str]) -> list[tuple[str, bytes]]:
+    """The files of these names, whatever their ending, with their bytes; of more than two, the first two."""
+    found = ((f"{name}{ending}", files.read(f"{name}{ending}", LARGEST)) for name in names for ending in ENDINGS)
+    return list(islice(((name, data) for name, data in found if data is not None), 2))
+
+
+@contextmanager
+def _opened(root: Where, label: str) -> Iterator[FileSystem]:
+    """What is on the drive, which is open that long. Raises SourceError, DocumentError for one that is damaged."""
+    from homeport.sources.platforms.image import Damaged, Image
     try:
-        with open(resolve(root, path), "rb", buffering=0) as device:
-            files = _open(device.fileno(), label)
-            return [(f"{name}{ending}", data) for name in names for ending in ENDINGS
-                    if (data := files.read(f"{name}{ending}", LARGEST)) is not None]
+        with open(resolve(root, f"/{BY_LABEL}/{label}"), "rb", buffering=0) as device:
+            yield _file_system(Image.of_device(device.fileno()), label)
     except Damaged as damage:
         raise DocumentError([Complaint("", f"the drive {label}: {damage}", "a sound drive")]) from damage
     except OSError as error:
@@ -101,14 +112,12 @@ def _read(root: Where, label: str, names: list[str]) -> list[tuple[str, bytes]]:
                           "only root may read it" if isinstance(error, PermissionError) else "") from error
 
 
-def _open(device: int, label: str) -> Iso9660 | Fat | Ext:
+def _file_system(image: Image, label: str) -> FileSystem:
     from homeport.sources.platforms.drive import FILE_SYSTEMS
     from homeport.sources.platforms.ext import Ext
-    from homeport.sources.platforms.iso9660 import Damaged
+    from homeport.sources.platforms.image import Damaged
     for kind in (*FILE_SYSTEMS.values(), Ext):
-        try:
-            return kind(lambda offset, length: os.pread(device, length, offset))
-        except Damaged:
-            continue
+        with suppress(Damaged):
+            return kind(image)
     raise SourceError(f"Cannot read the drive {label}: it is none of {', '.join(FILE_SYSTEMS)}, ext4",
                       "mkfs.vfat -n HOMEPORT, or genisoimage -V HOMEPORT")

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from homeport.sources.platforms.fat import Fat
-from homeport.sources.platforms.iso9660 import Damaged, Iso9660
+from homeport.sources.platforms.fat import Fat, _entries
+from homeport.sources.platforms.image import Damaged, Image
+from homeport.sources.platforms.iso9660 import Iso9660
 
 DATA = Path(__file__).parents[2] / "data"
 CASES = DATA / "platforms"
@@ -23,8 +23,8 @@ def image(name: str) -> bytes:
     return lzma.decompress((DATA / "drives" / f"{name}.xz").read_bytes())
 
 
-def reader(data: bytes) -> Callable[[int, int], bytes]:
-    return lambda offset, length: data[offset:offset + length]
+def reader(data: bytes) -> Image:
+    return Image(lambda offset, length: data[offset:offset + length])
 
 
 def opened(name: str, data: bytes | None = None) -> Iso9660 | Fat:
@@ -79,6 +79,45 @@ def test_a_chain_that_bites_its_tail_ends() -> None:
         whole[table + 2 * cluster:table + 2 * cluster + 2] = cluster.to_bytes(2, "little")
     data = opened("fat16.img", bytes(whole)).read(NETWORK_CONFIG[0], LIMIT)
     assert data is not None and len(data) == len(NETWORK_CONFIG[1].read_bytes())
+
+
+@pytest.mark.parametrize("name", ["kubevirt.iso", "joliet-only.iso", "fat12.img", "fat16.img", "fat32.img"])
+def test_a_folder_is_listed_once(name: str) -> None:
+    """Whoever asks for two dozen names must not read two dozen times what a stranger made large."""
+    drive = opened(name)
+    assert drive.read("absent", LIMIT) is None
+    reads = drive.image.reads
+    assert reads
+    assert [drive.read(f"absent-{number}", LIMIT) for number in range(30)] == [None] * 30
+    assert drive.image.reads == reads
+
+
+def long_entries(name: str, *, marked: bool = True) -> bytes:
+    """The entries of a FAT folder for a long name: pieces in reverse order, and what they are for."""
+    units = (name + "\0").encode("utf-16-le")
+    pieces = [units[at:at + 26].ljust(26, b"\xff") for at in range(0, len(units), 26)]
+    return b"".join(bytes([number + (0x40 if marked and number == len(pieces) else 0)]) + piece[:10] + b"\x0f\0\0"
+                    + piece[10:22] + b"\0\0" + piece[22:]
+                    for number, piece in reversed(list(enumerate(pieces, 1)))) + b"SHORT~1    \x20".ljust(32, b"\0")
+
+
+def test_a_character_in_two_pieces_of_a_name() -> None:
+    """UTF-16 has two units for it, and a piece has thirteen."""
+    (found,) = _entries(long_entries("twelve-chars\N{ROCKET}.yaml"))
+    assert found[0] == "twelve-chars\N{ROCKET}.yaml"
+
+
+def test_pieces_of_a_name_that_has_no_entry() -> None:
+    """A system that knows short names only has deleted it and left them."""
+    orphans = long_entries("an-old-name-that-is-gone.yaml")[:-32]
+    (found,) = _entries(orphans + long_entries("homeport-and-more.yaml"))
+    assert found[0] == "homeport-and-more.yaml"
+
+
+def test_a_name_with_thousands_of_pieces() -> None:
+    """No name has more than 255 characters: what is kept of it is no longer than what twenty pieces hold."""
+    (found,) = _entries(long_entries("x" * 3000, marked=False))
+    assert len(found[0]) <= 20 * 13
 
 
 @pytest.mark.parametrize("data", [b"", bytes(1 << 16), b"\xff" * (1 << 16)])

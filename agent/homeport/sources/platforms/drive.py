@@ -15,16 +15,15 @@ from homeport.core.platforms.shape import Drive, Files, NotThere, Want, gather
 from homeport.errors import DocumentError, SourceError
 from homeport.host.files import resolve
 from homeport.sources.platforms.fat import Fat
-from homeport.sources.platforms.iso9660 import Damaged, Iso9660
+from homeport.sources.platforms.image import Damaged, Image
+from homeport.sources.platforms.iso9660 import Iso9660
 from homeport.sources.reply import LARGEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from homeport.sources.platforms.iso9660 import ReadAt
-
 BY_LABEL = "/dev/disk/by-label"
-FILE_SYSTEMS: dict[str, Callable[[ReadAt], Iso9660 | Fat]] = {"iso9660": Iso9660, "vfat": Fat}
+FILE_SYSTEMS: dict[str, Callable[[Image], Iso9660 | Fat]] = {"iso9660": Iso9660, "vfat": Fat}
 
 
 class Session:
@@ -53,9 +52,10 @@ class Session:
 
     def _from(self, device: int, path: str) -> Files:
         self.place = path
+        image = Image.of_device(device)
         for kind in self.drive.kinds:
             try:
-                found = FILE_SYSTEMS[kind](lambda offset, length: os.pread(device, length, offset))
+                found = FILE_SYSTEMS[kind](image)
             except Damaged:
                 continue
             try:

@@ -6,9 +6,9 @@ on the file system itself.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from homeport.sources.platforms.iso9660 import Damaged, ReadAt
+from homeport.sources.platforms.image import Damaged, Image, by_name
 
 ENTRY = 32  # bytes
 LONG_NAME, FOLDER, VOLUME = 0x0F, 0x10, 0x08  # attributes
@@ -16,14 +16,16 @@ END, DELETED = 0x00, 0xE5
 MOST_OF_A_FOLDER = 1 << 20  # bytes
 FAT12_CLUSTERS, FAT16_CLUSTERS = 4085, 65525  # fewer than these
 NAME_FIELDS = ((1, 11), (14, 26), (28, 32))  # where the characters of a long name are
+MOST_PIECES, FIRST_PIECE = 20, 0x40  # of a long name; the mark of the one that comes first, which is the name's end
 
 
 class Fat:
-    """An image by way of `read_at`. Raises Damaged if it is none; OSError is the reader's."""
+    """Raises Damaged if the image is none; OSError is the reader's."""
 
-    def __init__(self, read_at: ReadAt) -> None:
-        self.read_at = read_at
-        boot = self._bytes(0, 512)
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.folders: dict[int, Mapping[str, bytes]] = {}
+        boot = image.read(0, 512)
 
         def number(at: int, size: int = 2) -> int:
             return int.from_bytes(boot[at:at + size], "little")
@@ -43,14 +45,14 @@ class Fat:
 
     def read(self, path: str, limit: int) -> bytes | None:
         """A file, None if there is none of that name; raises Damaged for one of more than `limit` bytes."""
-        folder = self._root()
+        folder = self._folder(self.root_cluster)
         *folders, last = path.split("/")
         for part in folders:
-            entry = self._find(folder, part)
+            entry = folder.get(part.casefold())
             if entry is None or not entry[11] & FOLDER:
                 return None
-            folder = self._chain(_cluster(entry), MOST_OF_A_FOLDER)
-        entry = self._find(folder, last)
+            folder = self._folder(_cluster(entry))
+        entry = folder.get(last.casefold())
         if entry is None:
             return None
         size = int.from_bytes(entry[28:32], "little")
@@ -61,52 +63,51 @@ class Fat:
             raise Damaged(f"{path} is cut short")
         return data[:size]
 
-    def _root(self) -> bytes:
-        if self.bits == 32:
-            return self._chain(self.root_cluster, MOST_OF_A_FOLDER)
-        return self._bytes(self.root, self.root_entries * ENTRY)
-
-    def _find(self, folder: bytes, name: str) -> bytes | None:
-        wanted = name.casefold()
-        return next((entry for found, entry in _entries(folder) if found.casefold() == wanted), None)
+    def _folder(self, cluster: int) -> Mapping[str, bytes]:
+        """What is in the folder that begins there, listed once."""
+        if cluster not in self.folders:
+            self.folders[cluster] = by_name(_entries(
+                self._chain(cluster, MOST_OF_A_FOLDER) if cluster else
+                self.image.read(self.root, self.root_entries * ENTRY)))
+        return self.folders[cluster]
 
     def _chain(self, cluster: int, most: int) -> bytes:
         """The bytes of a chain of clusters, until its end or until there are `most`."""
         data = bytearray()
         while 2 <= cluster < self.clusters + 2 and len(data) < most:
-            data += self._bytes(self.data + (cluster - 2) * self.cluster_size, self.cluster_size)
+            data += self.image.read(self.data + (cluster - 2) * self.cluster_size, self.cluster_size)
             cluster = self._next(cluster)
         return bytes(data)
 
     def _next(self, cluster: int) -> int:
         at = cluster * self.bits // 8
-        value = int.from_bytes(self._bytes(self.table + at, self.bits // 8 + (self.bits == 12)), "little")
+        value = int.from_bytes(self.image.read(self.table + at, self.bits // 8 + (self.bits == 12)), "little")
         if self.bits == 12:
             value = value >> 4 if cluster % 2 else value & 0xFFF
         return value & 0x0FFFFFFF
 
-    def _bytes(self, offset: int, length: int) -> bytes:
-        data = self.read_at(offset, length)
-        if len(data) < length:
-            raise Damaged("the image is cut short")
-        return data
-
 
 def _entries(folder: bytes) -> Iterator[tuple[str, bytes]]:
     """Each entry with its long name, or its short one."""
-    long_name = ""
+    pieces: list[bytes] = []
     for at in range(0, len(folder) - ENTRY + 1, ENTRY):
         entry = folder[at:at + ENTRY]
         if entry[0] == END:
             return
         if entry[0] != DELETED and entry[11] & 0x3F == LONG_NAME:
-            # The pieces of a name stand in reverse order before its entry.
-            piece = b"".join(entry[start:end] for start, end in NAME_FIELDS)
-            long_name = piece.decode("utf-16-le", "replace") + long_name
+            if entry[0] & FIRST_PIECE:
+                pieces = []
+            if len(pieces) < MOST_PIECES:
+                pieces.append(b"".join(entry[start:end] for start, end in NAME_FIELDS))
             continue
         if entry[0] != DELETED and not entry[11] & VOLUME:
-            yield long_name.partition("\0")[0] or _short_name(entry), entry
-        long_name = ""
+            yield _long_name(pieces) or _short_name(entry), entry
+        pieces = []
+
+
+def _long_name(pieces: list[bytes]) -> str:
+    """The pieces of a name stand in reverse order before its entry."""
+    return b"".join(reversed(pieces)).decode("utf-16-le", "replace").partition("\0")[0]
 
 
 def _short_name(entry: bytes) -> str:

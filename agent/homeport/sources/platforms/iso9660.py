@@ -7,10 +7,10 @@ tree with long names, files in one extent.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-ReadAt = Callable[[int, int], bytes]  # offset, length
+from homeport.sources.platforms.image import Damaged, Image, by_name
 
 SECTOR = 2048
 FIRST_DESCRIPTOR, MOST_DESCRIPTORS = 16, 64
@@ -20,10 +20,6 @@ JOLIET = (b"%/@", b"%/C", b"%/E")  # escape sequences of UCS-2, levels 1 to 3
 ROOT_RECORD = 156
 IS_FOLDER, GOES_ON = 0x02, 0x80  # flags of a record
 MOST_OF_A_FOLDER = 1 << 20  # bytes
-
-
-class Damaged(ValueError):
-    """Not such a file system, or not a sound one."""
 
 
 @dataclass(frozen=True)
@@ -37,10 +33,11 @@ class Record:
 
 
 class Iso9660:
-    """An image by way of `read_at`. Raises Damaged if it is none; OSError is the reader's."""
+    """Raises Damaged if the image is none; OSError is the reader's."""
 
-    def __init__(self, read_at: ReadAt) -> None:
-        self.read_at = read_at
+    def __init__(self, image: Image) -> None:
+        self.image = image
+        self.folders: dict[Record, Mapping[str, Record]] = {}
         self.joliet = False
         self.root = self._root()
 
@@ -48,8 +45,7 @@ class Iso9660:
         """A file, None if there is none of that name; raises Damaged for one of more than `limit` bytes."""
         record = self.root
         for part in path.split("/"):
-            folded = part.casefold()
-            found = next((entry for entry in self._entries(record) if entry.name.casefold() == folded), None)
+            found = self._folder(record).get(part.casefold())
             if found is None:
                 return None
             record = found
@@ -57,13 +53,13 @@ class Iso9660:
             raise Damaged(f"{path} is not a file in one piece")
         if record.size > limit:
             raise Damaged(f"{path} has {record.size} bytes")
-        return self._bytes(record.extent, record.size)
+        return self.image.read(record.extent * SECTOR, record.size)
 
     def _root(self) -> Record:
         """The root of the tree with the better names."""
         found: Record | None = None
         for number in range(FIRST_DESCRIPTOR, FIRST_DESCRIPTOR + MOST_DESCRIPTORS):
-            descriptor = self._bytes(number, SECTOR)
+            descriptor = self.image.read(number * SECTOR, SECTOR)
             if descriptor[1:6] != MAGIC or descriptor[0] == LAST:
                 break
             is_joliet = descriptor[0] == SUPPLEMENTARY and descriptor[88:91] in JOLIET
@@ -74,10 +70,16 @@ class Iso9660:
             raise Damaged("not an ISO 9660 file system")
         return found
 
-    def _entries(self, folder: Record) -> Iterator[Record]:
+    def _folder(self, folder: Record) -> Mapping[str, Record]:
+        """What is in a folder, listed once; nothing is in a file."""
         if not folder.flags & IS_FOLDER:
-            return
-        data = self._bytes(folder.extent, min(folder.size, MOST_OF_A_FOLDER))
+            return {}
+        if folder not in self.folders:
+            self.folders[folder] = by_name((entry.name, entry) for entry in self._entries(folder))
+        return self.folders[folder]
+
+    def _entries(self, folder: Record) -> Iterator[Record]:
+        data = self.image.read(folder.extent * SECTOR, min(folder.size, MOST_OF_A_FOLDER))
         at = 0
         while at < len(data):
             length = data[at]
@@ -86,12 +88,6 @@ class Iso9660:
                 continue
             yield _record(data[at:at + length], self.joliet)
             at += length
-
-    def _bytes(self, extent: int, length: int) -> bytes:
-        data = self.read_at(extent * SECTOR, length)
-        if len(data) < length:
-            raise Damaged("the image is cut short")
-        return data
 
 
 def _record(data: bytes, joliet: bool) -> Record:
