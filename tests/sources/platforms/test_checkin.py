@@ -129,12 +129,49 @@ def test_packet_told_but_not_noted(tmp_path: Path, start: Start) -> None:
         tell(at("packet", base), tmp_path)
 
 
-@pytest.mark.parametrize("url", ["ftp://x/y", "file:///etc/shadow", "no address"])
-def test_packet_names_no_address(tmp_path: Path, start: Start, url: str) -> None:
+@pytest.mark.parametrize("url", [
+    "ftp://x/y", "file:///etc/shadow", "no address", "phone-home", "/phone-home", "http:phone-home", 7, ["http://x/"],
+    "http://127.0.0.1:9/\r\nX: y", "http://127.0.0.1:9/ HTTP/1.1", "http://127.0.0.1:9/\u2028",
+    "http://x/" + "y" * 3000])
+def test_packet_names_no_address(tmp_path: Path, start: Start, url: object) -> None:
+    """Nor is what it names taken for a path of the metadata service."""
     service = Told(told.packet(json.dumps({"phone_home_url": url}).encode()))
-    with pytest.raises(SourceError):
+    with pytest.raises(DocumentError) as caught:
         tell(at("packet", start(service)), tmp_path)
-    assert service.good == []
+    assert service.requests == ["GET /metadata"] and len(str(caught.value)) < 300
+
+
+def test_packet_chooses_no_password(tmp_path: Path, start: Start) -> None:
+    """Nothing of the message is the metadata's, not even who we say we are."""
+    heard: list[dict[str, str]] = []
+
+    def hear(method: str, target: str, headers: Any, body: bytes) -> told.Answer:
+        heard.append(dict(headers))
+        return 200, json.dumps({"phone_home_url": base.replace("//", "//user:word@") + "/here"}).encode()
+
+    base = start(Told(hear))
+    tell(at("packet", base), tmp_path)
+    assert len(heard) == 2 and "Authorization" not in heard[1] and heard[1]["Content-Length"] == "0"
+
+
+@pytest.mark.parametrize("url", ["https://127.0.0.1:{port}/", "http://*/", "http://a%0d%0ab/"])
+def test_what_cannot_be_told_is_not_told_again(tmp_path: Path, start: Start, url: str) -> None:
+    document: dict[str, str] = {}
+    service = Told(lambda *request: told.packet(json.dumps(document).encode())(*request))
+    base = start(service)
+    document["phone_home_url"] = url.format(port=base.rpartition(":")[2])
+    said: list[str] = []
+    with pytest.raises(SourceError) as caught:
+        tell(at("packet", base), tmp_path, within=3, progress=said.append)
+    assert isinstance(caught.value, Unreachable) == bool(said) == url.startswith("https:")
+
+
+def test_a_service_says_when_it_will_listen(tmp_path: Path, start: Start) -> None:
+    refusals = iter([503])
+    service = Told(told.scaleway, before=lambda request: next(refusals, None), headers={"Retry-After": "7"})
+    said: list[str] = []
+    assert "knows" in tell(at("scaleway", start(service)), tmp_path, progress=said.append)
+    assert [line.rpartition(" in ")[2] for line in said] == ["7.0 s"]
 
 
 def test_it_is_told_again_until_the_deadline(tmp_path: Path, start: Start) -> None:

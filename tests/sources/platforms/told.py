@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
@@ -32,12 +32,16 @@ HEALTH = (re.compile(r"<GoalStateIncarnation>3</GoalStateIncarnation>"),
 
 @dataclass
 class Told:
-    """What one service was told: `good` are the messages that it took; `before` may answer in its stead."""
+    """What one service was told: `good` are the messages that it took; `before` may answer in its stead.
+
+    `headers` are those of all its answers.
+    """
 
     answer: Callable[[str, str, Any, bytes], Answer]
     requests: list[str] = field(default_factory=list)
     good: list[bytes] = field(default_factory=list)
     before: Callable[[str], int | None] = lambda request: None
+    headers: Mapping[str, str] = field(default_factory=dict)
 
     def take(self, method: str, target: str, headers: Any, body: bytes) -> Answer:
         self.requests.append(f"{method} {target}")
@@ -84,7 +88,8 @@ def tell(request: BaseHTTPRequestHandler, told: Told) -> None:
     body = request.rfile.read(int(request.headers.get("Content-Length", 0)))
     status, reply = told.take(request.command, request.path, request.headers, body)
     request.send_response_only(status)
-    request.send_header("Content-Length", str(len(reply)))
+    for name, value in {"Content-Length": str(len(reply)), **told.headers}.items():
+        request.send_header(name, value)
     request.end_headers()
     request.wfile.write(reply)
 

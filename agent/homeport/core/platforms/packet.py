@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from homeport.core.platforms.network import Link, Network
@@ -14,6 +15,8 @@ SERVICE = Service("https://metadata.packet.net", fixed(NAME))
 LACP = "802.3ad"
 OPTIONS = {"miimon": 100, "updelay": 200, "downdelay": 200, "xmit_hash_policy": "layer3+4"}
 PRIVATE = "10.0.0.0/8"
+LONGEST_URL = 2048
+_WEB = re.compile(r"https?://[!-~]+\Z", re.IGNORECASE)
 
 
 def build(files: Files, network: Network) -> None:
@@ -62,7 +65,13 @@ def _private() -> IPInterface:
 
 
 def phone_home(files: Files) -> Message | None:
+    """Where to is for the metadata to say: the platform has that service under names of their own, by http too.
+
+    They came over https, and there is nothing in the message. Raises Fault for what is no address.
+    """
     url = tree(files, NAME)["phone_home_url"]
+    if url and not (_WEB.match(url.text()) and len(url.text()) <= LONGEST_URL):
+        raise url.fault(f"an http or https address of at most {LONGEST_URL} characters")
     return Message("POST", url.text()) if url else None
 
 

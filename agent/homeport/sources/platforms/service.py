@@ -74,9 +74,10 @@ class Session:
             url = web_address(message.place).url
             self.context = _context(url, self.settings, self.root, self.clock, self.floor)
         headers = {**self._headers(), **(message.headers or {})}
-        status = self._exchange(message.method, url, headers, 0, message.body).status
+        answer = self._exchange(message.method, url, headers, 0, message.body)
+        status = answer.status
         if status in ASK_AGAIN or status >= 500:
-            raise Unreachable(f"Cannot tell {shown(url)}: it says {status}")
+            raise Unreachable(f"Cannot tell {shown(url)}: it says {status}", "", _when(answer, self.clock))
         if not 200 <= status < 300:
             raise RefusedBySource(f"Cannot tell {shown(url)}: it says {status}", "is this machine on that platform?")
 
@@ -146,7 +147,8 @@ class Session:
             return ask(url, headers, limits=limits, context=self.context, largest=largest)
         except AttemptFailed as failed:
             intent = "No metadata from" if method in ("GET", "PUT") else "Cannot tell"
-            raise Unreachable(f"{intent} {shown(url)}: {failed.cause}", failed.hint) from None
+            kind = SourceError if failed.final else Unreachable
+            raise kind(f"{intent} {shown(url)}: {failed.cause}", failed.hint) from None
         except http.TooLarge:
             raise DocumentError([Complaint("", f"the metadata at {shown(url)} are larger than {largest >> 10} KiB",
                                            "a few KiB; is this the platform's own service?")]) from None
@@ -157,14 +159,18 @@ def _body(url: str, answer: Answer, clock: Clock) -> bytes:
     status = answer.status
     if status == OK:
         return answer.body
-    again = parse_retry_after(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""), clock.now())
     if status in ASK_AGAIN or status >= 500:
-        raise Unreachable(f"No metadata from {shown(url)}: it says {status}", "", again)
+        raise Unreachable(f"No metadata from {shown(url)}: it says {status}", "", _when(answer, clock))
     if status in REDIRECT:
         raise SourceError(f"{shown(url)} redirects, which a metadata service does not",
                           "is this machine on that platform?")
     raise RefusedBySource(f"{shown(url)} refuses ({status})",
                           "is the metadata service switched on for this machine, and is it on that platform?")
+
+
+def _when(answer: Answer, clock: Clock) -> float | None:
+    """In how many seconds to come again, where the service says so."""
+    return parse_retry_after(answer.headers.get("Retry-After", ""), answer.headers.get("Date", ""), clock.now())
 
 
 def _context(base: str, settings: Settings, root: str | os.PathLike[str], clock: Clock, floor: float) -> Context:
