@@ -114,6 +114,12 @@ def test_addresses_for_everybody_have_no_prefix() -> None:
                      "CUSTOM_PUBLIC_IPV6": "2001:db8:b::1"}
 
 
+def test_a_list_in_one_value_is_no_longer_than_others() -> None:
+    """The kernel starts no program with more than 128 KiB in a variable."""
+    assert len(of("akamai", {"v1/instance": {"tags": ["x" * 4000]}})["AKAMAI_INSTANCE_TAGS"]) == 4000
+    assert of("akamai", {"v1/instance": {"id": 7, "tags": ["x" * 4000] * 2}}) == {"AKAMAI_INSTANCE_ID": "7"}
+
+
 @pytest.mark.parametrize("data", ["", "{", "[]", "- a\n", "\xff", '{"hostname": {"a": 1}}', '{"hostname": "a\\nb"}',
                                   '{"hostname": null, "interfaces": {"public": 7}}'])
 def test_what_is_not_as_it_should_be_is_no_attribute(data: str) -> None:
@@ -166,7 +172,8 @@ def test_vmware_says_it_in_packed_metadata(encoding: str, pack: Callable[[bytes]
     assert {want.path for want in wants(platform("vmware"))} == set(files)
     assert hostname(platform("vmware"), files) == "web-1"
     assert attributes(platform("vmware"), files) == {
-        "AFTERBURN_VMWARE_HOSTNAME": "web-1", "AFTERBURN_VMWARE_INSTANCE_ID": "i-1", "AFTERBURN_CUSTOM_HOSTNAME": "web-1"}
+        "AFTERBURN_VMWARE_HOSTNAME": "web-1", "AFTERBURN_VMWARE_INSTANCE_ID": "i-1",
+        "AFTERBURN_CUSTOM_HOSTNAME": "web-1"}
     files["guestinfo.metadata.encoding"] = b"rot13"
     assert (hostname(platform("vmware"), files), attributes(platform("vmware"), files)) == ("", {})
 

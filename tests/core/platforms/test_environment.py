@@ -80,14 +80,15 @@ def read_by_its_library(systemd: ctypes.CDLL, text: str) -> dict[str, str]:
         assert systemd.load_env_file(stream, b"environment", ctypes.byref(found)) == 0
     finally:
         libc.fclose(stream)
-    lines = []
+    lines: list[str] = []
     while found and found[len(lines)] is not None:
         lines.append((found[len(lines)] or b"").decode())
     return dict(line.split("=", 1) for line in lines)
 
 
 SYSTEMD = library()
-VALUES = st.one_of(st.text(), st.text(alphabet="\"'\\$`\n\r\t #;=a ~"), st.sampled_from(["", " ", " a ", EVIL, "\u2028"]))
+VALUES = st.one_of(st.text(), st.text(alphabet="\"'\\$`\n\r\t #;=a ~"),
+                   st.sampled_from(["", " ", " a ", EVIL, "\u2028"]))
 
 
 @given(st.dictionaries(st.one_of(st.from_regex(r"[A-Z_]{1,9}", fullmatch=True), st.text(), st.just(EVIL)), VALUES))
