@@ -17,7 +17,7 @@ ANSWERS = (b"<html><head><title>Log in</title></head></html>", b"{}", b"[]", b""
 EMPTY = (b"", b"null", b"---\n")
 MEANT = {"nocloud": EMPTY, "proxmoxve": EMPTY, "ibmcloud": EMPTY, "kubevirt": EMPTY, "cloudstack": (b"{}",),
          "vmware": (*EMPTY, b"{}", b'{"error": "no such machine"}')}
-SITUATION = platforms.Situation((Nic("ens3", "00:00:5e:00:53:01", "00:00:5e:00:53:01"),))
+SITUATION = platforms.Situation((Nic("ens3", mac="00:00:5e:00:53:01", permanent_mac="00:00:5e:00:53:01"),))
 WAYS = [(platform, way.wants) for platform in platforms.PLATFORMS for way in platform.ways]
 
 

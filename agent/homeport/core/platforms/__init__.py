@@ -31,6 +31,7 @@ from homeport.core.platforms.network import Network, Situation
 from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.rendering import Made, render
 from homeport.core.platforms.shape import Files, Platform
+from homeport.core.platforms.sifting import sift
 from homeport.errors import DocumentError
 
 __all__ = ["PLATFORMS", "Made", "Platform", "Situation", "find", "make"]
@@ -61,7 +62,9 @@ def make(platform: Platform, files: Files, situation: Situation) -> Made:
     except Fault as fault:
         network.faults.append(fault.complaint)
     if platform.reconciles and not network.links and not network.faults:
-        network.faults.append(Complaint("", "metadata without a network card", "at least one, as every machine has there"))
+        network.faults.append(Complaint("", "metadata without a network card", "one or more, as all machines there"))
+    if platform.reconciles:
+        sift(network)
     if network.faults and not (platform.reconciles and network.links):
         raise DocumentError(network.faults, f"this is what the metadata of {platform.title} say")
     return render(network)

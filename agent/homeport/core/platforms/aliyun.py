@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, line, macs, names
+from homeport.core.platforms.reading import Files, IPAddress, IPInterface, Node, cards, line, macs
 from homeport.core.platforms.shape import Platform, Service, Sign, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -26,7 +26,7 @@ def wants(files: Files) -> Iterator[Want]:
 def build(files: Files, network: Network) -> None:
     """The primary NIC is the instance's own MAC, whatever the order of the list."""
     found: list[tuple[str, Vnic | None]] = []
-    network.each(names(files, MACS), partial(_vnic, files=files, found=found))
+    network.each(cards(files, MACS), partial(_vnic, files=files, found=found))
     own = line(files, f"{TOP}mac")
     primary = own.mac() if own else ""
     configure(network, [vnic for _, vnic in sorted(found, key=lambda entry: entry[0] != primary)])

@@ -12,7 +12,7 @@ from itertools import count
 
 from homeport.core.facts import Smbios
 from homeport.core.platforms.network import Network
-from homeport.core.platforms.reading import Files, Node, line, lines, macs, names
+from homeport.core.platforms.reading import Files, Node, cards, line, lines, macs
 from homeport.core.platforms.shape import Platform, Service, Sign, Token, Want
 from homeport.core.platforms.vnics import Vnic, by_dhcp, configure
 
@@ -32,7 +32,7 @@ def wants(files: Files) -> Iterator[Want]:
 def build(files: Files, network: Network) -> None:
     """In the order of network card and device number: that of the list changes from boot to boot."""
     found: list[tuple[Place, Vnic | None]] = []
-    network.each(names(files, MACS), partial(_vnic, files=files, found=found))
+    network.each(cards(files, MACS), partial(_vnic, files=files, found=found))
     configure(network, in_order(found))
 
 

@@ -23,13 +23,16 @@ def build(files: Files, network: Network) -> None:
 def _interface(place: tuple[int, Node], several: bool, network: Network) -> None:
     """A forwarded address is one of the machine's own, as /32: whoever listens on it hears it."""
     index, entry = place
-    link = network.card(entry["mac"].mac(), mtu=entry["mtu"].mtu())
+    mac, mtu = entry["mac"].mac(), entry["mtu"].mtu()
+    # An IPv6 one may be a range; its first address is what listens.
+    addresses = [host(node.interface(default=128 if ":" in node.text() else 32).ip)
+                 for key in ("forwardedIps", "targetInstanceIps", "forwardedIpv6s") for node in entry[key].items()]
+    # Only now that all of it can be read: a card that is named has these addresses and no others.
+    link = network.card(mac, mtu=mtu)
     for version in (4, 6) if entry["ipv6"] else (4,):
-        link.dhcp[version] = Dhcp(dns=index == 0, metric=METRIC_STEP * (index + 1) if several else None)
-    for key in ("forwardedIps", "targetInstanceIps", "forwardedIpv6s"):
-        for node in entry[key].items():
-            # An IPv6 one may be a range; its first address is what listens.
-            link.add(host(node.interface(default=128 if ":" in node.text() else 32).ip))
+        link.dhcp.setdefault(version, Dhcp(dns=index == 0, metric=METRIC_STEP * (index + 1) if several else None))
+    for address in addresses:
+        link.add(address)
 
 
 PLATFORM = Platform(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from functools import partial
 
 from homeport.core.platforms.network import Link, Network
@@ -19,18 +20,29 @@ FAMILIES = ((4, "privateIp", "subnetCidrBlock", "virtualRouterIp"),
 def build(files: Files, network: Network) -> None:
     entries = tree(files, NAME).some()
     # Only bare metal tells which physical card; `vlanTag` virtual machines have too, and it means nothing there.
-    is_metal = entries[0]["nicIndex"].value is not None
-    cards = {entry["nicIndex"].number(0, 1023): entry["macAddr"].mac() for entry in entries
-             if is_metal and not entry["vlanTag"].number(0, 4094)}
-    vnics: list[Vnic | None] = []
-    network.each(enumerate(entries), partial(_vnic, cards=cards if is_metal else None, vnics=vnics, network=network))
+    is_metal = any(isinstance(entry.value, dict) and entry["nicIndex"] for entry in entries)
+    found: dict[int, _Read] = {}
+    network.each(enumerate(entries), partial(_read, is_metal=is_metal, found=found))
+    # A card that could not be read is none to build on: named, it would lose what it has.
+    cards = {read.card: read.vnic.mac for read in reversed(found.values()) if not read.tag}
+    vnics: list[Vnic | None] = [None] * len(entries)
+    network.each(found.items(), partial(_place, cards=cards, vnics=vnics, network=network))
     configure(network, vnics)
 
 
-def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vnic | None], network: Network) -> None:
+@dataclass(frozen=True)
+class _Read:
+    """A VNIC as it was read; on bare metal with the number of its physical card, and its VLAN there (0: none)."""
+
+    vnic: Vnic
+    entry: Node
+    card: int = 0
+    tag: int = 0
+
+
+def _read(place: tuple[int, Node], is_metal: bool, found: dict[int, _Read]) -> None:
     """Only the first has DHCP."""
     index, entry = place
-    vnics.append(None)
     addresses: list[IPInterface] = []
     gateways: dict[int, IPAddress] = {}
     for version, key, subnet, router in FAMILIES:
@@ -38,8 +50,14 @@ def _vnic(place: tuple[int, Node], cards: dict[int, str] | None, vnics: list[Vni
         if entry[router]:
             gateways[version] = entry[router].ip()
     mac = entry["macAddr"].mac()
-    link = None if cards is None or not entry["vlanTag"].number() else _on_vlan(index, entry, mac, cards, network)
-    vnics[-1] = Vnic(mac, addresses, by_dhcp(addresses) if index == 0 else (), gateways, MTU, link)
+    vnic = Vnic(mac, addresses, by_dhcp(addresses) if index == 0 else (), gateways, MTU)
+    where = (entry["nicIndex"].number(0, 1023), entry["vlanTag"].number(0, 4094)) if is_metal else (0, 0)
+    found[index] = _Read(vnic, entry, *where)
+
+
+def _place(item: tuple[int, _Read], cards: dict[int, str], vnics: list[Vnic | None], network: Network) -> None:
+    index, read = item
+    vnics[index] = replace(read.vnic, link=_on_vlan(index, read, cards, network)) if read.tag else read.vnic
 
 
 def _address(node: Node, subnet: Node) -> IPInterface:
@@ -47,17 +65,16 @@ def _address(node: Node, subnet: Node) -> IPInterface:
     return Node(str(node.ip()), node.path).interface(Node(length, subnet.path))
 
 
-def _on_vlan(index: int, entry: Node, mac: str, cards: dict[int, str], network: Network) -> Link:
+def _on_vlan(index: int, read: _Read, cards: dict[int, str], network: Network) -> Link:
     """The VNIC's own MAC on the physical card, and its VLAN on that."""
-    card = cards.get(entry["nicIndex"].number())
-    if card is None:
-        raise entry["nicIndex"].fault("the number of a physical card, which a VNIC without vlanTag has")
-    base, tag = network.card(card), entry["vlanTag"].number(1, 4094)
+    if read.card not in cards:
+        raise read.entry["nicIndex"].fault("the number of a physical card, which a VNIC without vlanTag has")
+    base, mac = network.card(cards[read.card]), read.vnic.mac
     shape = {"mac-vlan": {"base-iface": base.name, "mode": "vepa", "promiscuous": True}}
     below = network.add(Link(f"macvlan{index}", "mac-vlan", mac=mac, mtu=MTU, parts=[base.name], shape=shape,
                              is_port=True))
-    return network.add(Link(f"{below.name}.{tag}", "vlan", mac=mac, mtu=MTU, parts=[below.name],
-                            shape={"vlan": {"base-iface": below.name, "id": tag}}))
+    return network.add(Link(f"{below.name}.{read.tag}", "vlan", mac=mac, mtu=MTU, parts=[below.name],
+                            shape={"vlan": {"base-iface": below.name, "id": read.tag}}))
 
 
 PLATFORM = Platform(

@@ -208,19 +208,22 @@ def lines(files: Files, name: str) -> list[Node]:
             for number, each in enumerate(text.splitlines(), 1) if each.strip()]
 
 
-def names(files: Files, name: str) -> list[Node]:
-    """A list of folders, which services write with a slash at the end, by their bare names."""
-    return [Node(node.text().rstrip("/"), node.path) for node in lines(files, name)]
+def cards(files: Files, name: str) -> list[Node]:
+    """A list of folders, each named as a card's MAC, in whatever case and with a slash at the end: each card once."""
+    found: dict[str, Node] = {}
+    for node in lines(files, name):
+        found.setdefault(node.text().rstrip("/").lower(), Node(node.text().rstrip("/"), node.path))
+    return list(found.values())
 
 
 def macs(files: Files, name: str) -> list[str]:
-    """The MACs in a list of folders, as they are written: what a walk may ask for next.
+    """The MACs in such a list, as they are written: what a walk may ask for next.
 
-    Total, and blind to all else: whoever reads the list (`names`) says what is wrong with it.
+    Total, and blind to all else: whoever reads the list says what is wrong with it.
     """
     found: list[str] = []
     with suppress(Fault):
-        for each in names(files, name):
+        for each in cards(files, name):
             with suppress(Fault):
                 each.mac()
                 found.append(each.text())
@@ -245,5 +248,5 @@ def first_host(interface: IPInterface) -> IPAddress | None:
     return network.network_address + 1 if network.max_prefixlen - network.prefixlen >= 2 else None
 
 
-__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "decode", "described", "first_host", "line", "lines",
-           "macs", "names", "tree"]
+__all__ = ["Fault", "Files", "IPAddress", "IPInterface", "Node", "cards", "decode", "described", "first_host", "line",
+           "lines", "macs", "tree"]

@@ -49,6 +49,7 @@ def configure(network: Network, vnics: Sequence[Vnic | None]) -> None:
 
     None stands for one that could not be read: its number, and so its tables, are not another one's.
     """
+    vnics = list(_each_once(vnics, network))
     if len(vnics) > MOST:
         network.note(f"only the first {MOST} of {len(vnics)} NICs are configured")
     several = len(vnics) > 1 or any(vnic is not None and len(vnic.of_family(4)) > 1 for vnic in vnics)
@@ -64,6 +65,17 @@ def configure(network: Network, vnics: Sequence[Vnic | None]) -> None:
             link.add(address)
         if several and network.situation.policy_routing:
             route_by_source(network, link, vnic, index)
+
+
+def _each_once(vnics: Sequence[Vnic | None], network: Network) -> Iterator[Vnic | None]:
+    """A NIC that is listed twice is one, with one number and its own tables."""
+    seen: set[str] = set()
+    for vnic in vnics:
+        if vnic is None or vnic.mac not in seen:
+            yield vnic
+        else:
+            network.note(f"the NIC with MAC {vnic.mac} is listed more than once; the first time counts")
+        seen |= set() if vnic is None else {vnic.mac}
 
 
 def static_addresses(vnic: Vnic, several: bool) -> Iterator[IPInterface]:
