@@ -66,6 +66,17 @@ def test_nothing_of_ours(tmp_path: Path, cmdline: str) -> None:
     assert not (tmp_path / "run/homeport").exists()
 
 
+@pytest.mark.parametrize("table", ["sys/firmware/ibft/target0/nic-assoc", "sys/firmware/acpi/tables/NBFT"])
+def test_the_firmwares_own_network(tmp_path: Path, table: str) -> None:
+    """The root may stand on it: the generator's profiles of it stay, and nothing of ours is put beside them."""
+    put(tmp_path, table, "0")
+    put(tmp_path, f"{keyfiles.RUN}/nbft0.nmconnection", GENERATED)
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    assert in_run(tmp_path) == ["nbft0.nmconnection"]
+    assert not starts(tmp_path) and not (tmp_path / "run/homeport").exists()
+
+
 def test_nothing_needs_the_network(tmp_path: Path) -> None:
     """What is at hand is for the handover, when the real root is there; nothing is waited for."""
     prepare.prepare(make(tmp_path, "root=UUID=12"))

@@ -112,6 +112,17 @@ def test_left_as_it_is(tmp_path: Path, real: Path, down: list[str], cmdline: str
     assert in_run(tmp_path) == before and has_note(tmp_path) and down == []
 
 
+@pytest.mark.parametrize("table", ["sys/firmware/ibft/target0/nic-assoc", "sys/firmware/acpi/tables/NBFT"])
+def test_the_firmwares_own_network_is_left(tmp_path: Path, real: Path, down: list[str], table: str) -> None:
+    """Whatever the real root has: what stands on it may not be seen."""
+    put(tmp_path, table, "0")
+    keep(real)
+    machine = stopped(tmp_path, "root=UUID=1", GENERATED_UUID, ours=False)
+    before = in_run(tmp_path)
+    tidy.tidy(machine, real)
+    assert in_run(tmp_path) == before and has_note(tmp_path) and down == []
+
+
 def test_the_kernel_line_counts_where_dracut_adds_to_it(tmp_path: Path, real: Path, down: list[str]) -> None:
     put(tmp_path, "etc/cmdline.d/20-neednet.conf", "rd.neednet=1\n")
     tidy.tidy(stopped(tmp_path, "ip=dhcp", GENERATED_UUID), real)

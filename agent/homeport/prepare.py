@@ -1,7 +1,7 @@
 """Before NetworkManager starts in the initramfs: whether there is anything to do, and marks for who comes after.
 
-    nothing     homeport.initrd=off; the kernel line has a network of the user's own; nothing needs one and nothing
-                is at hand
+    nothing     homeport.initrd=off; the kernel line has a network of the user's own, or the firmware one that it has
+                booted over; nothing needs one and nothing is at hand
     later       nothing needs a network here: a document at hand is rendered once the real root is there
                 (`handover.py`), for the real root's NetworkManager
     now         the network is wanted here: `start.py` leaves NetworkManager something to start with
@@ -20,7 +20,7 @@ from typing import Any
 from homeport.core import initrd
 from homeport.core.initrd import Decision
 from homeport.errors import Bug, HomeportError
-from homeport.host import facts, journal
+from homeport.host import facts, journal, rootfs
 from homeport.host.files import make_dir, read_file, write_atomic
 from homeport.host.store import HANDOVER, INITRD, LIMIT, RUN_DIR
 from homeport.machine import Machine
@@ -37,7 +37,9 @@ GENERATOR = b"org.freedesktop.NetworkManager.origin=nm-initrd-generator"
 def prepare(machine: Machine) -> None:
     """The whole of it. What goes wrong is on the console; the initramfs goes on in any case."""
     machine.facts = facts.read_facts(machine.settings, machine.stage, machine.root)
-    decision = initrd.decide(machine.settings.initrd, machine.facts.mode, read_arguments(machine))
+    arguments = read_arguments(machine)
+    decision = initrd.decide(machine.settings.initrd, machine.facts.mode, arguments,
+                             rootfs.firmware_table(arguments, machine.root))
     log.info("%s: %s", _summary(decision), decision.reason)
     if not decision.look and not decision.network:
         return

@@ -36,6 +36,9 @@ def tidy(machine: Machine, real: Path = REAL_ROOT) -> None:
     if where := rootfs.network_root(arguments, machine.root):
         log.info("the root file system is on the network (%s): all is left as it is", where.reason)
         return
+    if table := rootfs.firmware_table(arguments, machine.root):
+        log.info("left as it is: the network of the firmware's table %s", table)
+        return
     theirs = Store(real).read_manifest()
     if users_own(parse(arguments)) and not theirs.keyfiles:
         log.info("left to the real root: the network of the kernel line")

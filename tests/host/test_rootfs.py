@@ -66,6 +66,44 @@ def test_iscsi_below_lvm(tmp_path: Path) -> None:
     assert network_root("", root) == NetworkRoot("iscsi /dev/mapper/vg-root", ("192.0.2.20",))
 
 
+@pytest.mark.parametrize(("place", "expected"), [
+    ("platform/host3/session1/target3:0:0/3:0:0:1/block/sda", NetworkRoot("iscsi /dev/sda")),
+    ("pci0000:00/net/eth0/ctlr_0/host7/rport-7:0-0/target7:0:0/7:0:0:1/block/sda", NetworkRoot("fcoe /dev/sda")),
+    ("pci0000:00/ata1/host0/target0:0:0/0:0:0:0/block/sda", None),
+])
+def test_btrfs(tmp_path: Path, place: str, expected: NetworkRoot | None) -> None:
+    """Its number is its own and no device's: what counts is the device that it names."""
+    root = mounted(tmp_path, "24 1 0:31 /@ / rw - btrfs /dev/sda rw\n")
+    disk = root / "sys/devices" / place
+    for folder in (disk, root / "sys/class/block"):
+        folder.mkdir(parents=True)
+    (root / "sys/class/block/sda").symlink_to(disk)
+    assert network_root("", root) == expected
+
+
+@pytest.mark.parametrize(("path", "cmdline", "table"), [
+    ("sys/firmware/ibft", "", "/sys/firmware/ibft"),
+    ("sys/firmware/ibft", "rd.iscsi.ibft=0", ""),
+    ("sys/firmware/acpi/tables/NBFT", "", "/sys/firmware/acpi/tables/NBFT"),
+    ("sys/firmware/acpi/tables/NBFT2", "rd.nvmf.nonbft=0", "/sys/firmware/acpi/tables/NBFT2"),
+    ("sys/firmware/acpi/tables/NBFT", "rd.nvmf.nonbft", ""),
+    ("sys/firmware/acpi/tables/FACP", "", ""),
+    ("sys/firmware", "", ""),
+])
+def test_tables_of_the_firmware(tmp_path: Path, path: str, cmdline: str, table: str) -> None:
+    (tmp_path / path).mkdir(parents=True)
+    assert rootfs.firmware_table(cmdline, tmp_path) == table
+
+
+def test_a_table_of_the_firmware_and_a_session(tmp_path: Path) -> None:
+    """A table alone may be of another boot's; with a session, it is what the root stands on."""
+    root = mounted(tmp_path, LOCAL)
+    (root / "sys/firmware/ibft").mkdir(parents=True)
+    assert network_root("", root) is None
+    (root / "sys/class/iscsi_session/session1").mkdir(parents=True)
+    assert network_root("", root) == NetworkRoot("/sys/firmware/ibft")
+
+
 def test_a_local_disk_below_lvm(tmp_path: Path) -> None:
     root = mounted(tmp_path, "24 1 253:0 / / rw - ext4 /dev/mapper/vg-root rw\n")
     disk, mapper = root / "sys/devices/pci0000:00/ata1/host0/block/sda", root / "sys/devices/virtual/block/dm-0"

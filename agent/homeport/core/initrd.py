@@ -17,7 +17,9 @@ from homeport.core.mac import normalise_mac
 Arguments = Sequence[tuple[str, str | None]]
 
 # Whoever gives one of these has said what the network of the initramfs is.
-USERS_OWN = ("ip", "bond", "team", "bridge", "vlan", "rd.route", "nameserver", "ifname", "rd.znet", "rd.zdev")
+USERS_OWN = ("ip", "bond", "team", "bridge", "vlan", "rd.route", "nameserver", "ifname", "rd.znet", "rd.zdev", "fcoe")
+# NVMe over Fabrics: where its servers are. Over Fibre Channel it is no network of ours.
+NVME = ("rd.nvmf.discover", "rd.nvmf.connect")
 # The network stands in the firmware's table.
 FIRMWARE = ("rd.iscsi.firmware", "rd.iscsi.ibft")
 NO = ("0", "no", "off", "false", "n")
@@ -47,13 +49,17 @@ class RootDevice:
     options: str = ""
 
 
-def decide(setting: str, mode: Mode, cmdline: str) -> Decision:
-    """`setting` is homeport.initrd=. The reason is for people: it says which argument or setting decided."""
+def decide(setting: str, mode: Mode, cmdline: str, firmware: str = "") -> Decision:
+    """`setting` is homeport.initrd=, `firmware` a table of the firmware's with a network in it, "" if there is none.
+    The reason is for people: it says which argument or setting decided.
+    """
     arguments = parse(cmdline)
     if setting == "off":
         return Decision(False, False, "homeport.initrd=off")
     if users := users_own(arguments):
         return Decision(False, False, f"the network here is that of the kernel argument {users}")
+    if firmware:
+        return Decision(False, False, f"the network here is that of the firmware's table {firmware}")
     wanted = "homeport.initrd=always" if setting == "always" else needs_network(arguments)
     if wanted:
         return Decision(mode in (Mode.ACTIVE, Mode.PASSIVE), True, wanted)
@@ -65,36 +71,43 @@ def decide(setting: str, mode: Mode, cmdline: str) -> Decision:
 def users_own(arguments: Arguments) -> str:
     """The argument by which somebody configures the network of the initramfs, as written; "" if there is none."""
     for name, value in arguments:
-        if name in USERS_OWN and value:
+        if value and (name in USERS_OWN or (name in NVME and not value.startswith("fc,"))):
             return f"{name}={value}"
-        if name in FIRMWARE and (value or "1").lower() not in NO:
+        if name in FIRMWARE and _is_yes(value):
             return name
     return ""
+
+
+def switch(arguments: Arguments, wanted: str) -> bool | None:
+    """What an argument that is a yes or a no says; the last one counts. None if it is not given."""
+    return next((_is_yes(value) for name, value in reversed(arguments) if name == wanted), None)
 
 
 def needs_network(arguments: Arguments) -> str:
     """The argument that asks for a network in the initramfs, as written; "" if there is none."""
     for name, value in arguments:
         text = value or ""
-        if name == "rd.neednet" and (text or "1").lower() not in NO:
+        if name == "rd.neednet" and _is_yes(value):
             return name + (f"={text}" if text else "")
         if name in ("netroot", "nfsroot") and text:
-            return f"{name}={text}"
+            return _shown(name, text)
         if name == "root" and (_is_kind(text, STANDING) or _is_kind(text, PASSING) or text == "/dev/nfs"):
-            return f"root={text}"
+            return _shown(name, text)
     return ""
 
 
 def standing_on_network(arguments: Arguments) -> str:
-    """The argument by which the root file system is on the network for good, as written; "" if none says so."""
+    """The argument by which the root file system is on the network for good, as written but for a password; "" if none
+    says so.
+    """
     for name, value in arguments:
         text = value or ""
         kind = text.removeprefix("live:")
         if name in ("root", "netroot") and (_is_kind(kind, STANDING) or text == "/dev/nfs"):
+            return _shown(name, text)
+        if text and (name == "nfsroot" or (name in NVME and not text.startswith("fc,"))):
             return f"{name}={text}"
-        if name == "nfsroot" and text:
-            return f"{name}={text}"
-        if name in FIRMWARE and (text or "1").lower() not in NO:
+        if name in FIRMWARE and _is_yes(value):
             return name
     return ""
 
@@ -102,12 +115,13 @@ def standing_on_network(arguments: Arguments) -> str:
 def servers(argument: str) -> tuple[str, ...]:
     """The addresses that a `standing_on_network` argument names; empty if it names none, or by name only.
 
-    `nfs:192.0.2.1:/root`, `iscsi:@192.0.2.1::::iqn…`, `iscsi:192.0.2.1::…`, `nbd:[2001:db8::1]:root`.
+    `nfs:192.0.2.1:/root`, `iscsi:@192.0.2.1::::iqn…`, `iscsi:192.0.2.1::…`, `nbd:[2001:db8::1]:root`;
+    `tcp,192.0.2.1,,4420` of NVMe's.
     """
     import ipaddress
     found = []
-    rest = argument.partition("=")[2]
-    for word in _host_words(rest):
+    name, _, rest = argument.partition("=")
+    for word in [part.strip("[]") for part in rest.split(",")[1:2]] if name in NVME else _host_words(rest):
         try:
             found.append(str(ipaddress.ip_address(word)))
         except ValueError:
@@ -129,25 +143,57 @@ def boot_mac(arguments: Arguments) -> str:
 
 def root_device(arguments: Arguments) -> RootDevice | None:
     """The device of the root file system; None if it is not on one, or on one that has to be unlocked, made, or reached
-    over the network first.
+    over the network first (`why_no_device`).
     """
-    locked = any(name.startswith(("rd.luks", "luks.")) and (value or "1").lower() not in NO
-                 for name, value in arguments)
-    if locked or standing_on_network(arguments):
+    path = "" if why_no_device(arguments) else _device_path(arguments)
+    if not path:
         return None
+    fstype = _last(arguments, "rootfstype")
+    # Any of several is found out by trying, as the kernel does.
+    return RootDevice(path, "" if fstype == "auto" or "," in fstype else fstype, _last(arguments, "rootflags"))
+
+
+def why_no_device(arguments: Arguments) -> str:
+    """Why the kernel line names no device that could be looked at before the root file system is; "" if it does."""
+    root = _last(arguments, "root")
+    for name, value in arguments:
+        if name.startswith(("rd.luks", "luks.")) and _is_yes(value):
+            return f"encrypted and not open yet: {name}"
+    if said := standing_on_network(arguments):
+        return f"on the network: {said}"
+    if not root:
+        return "no root= on the kernel line"
+    if root.removeprefix("block:").startswith("/dev/mapper/"):
+        return f"encrypted, or made of parts, and not there yet: root={root}"
+    return "" if _device_path(arguments) else f"not on a device that is here now: root={root}"
+
+
+def _device_path(arguments: Arguments) -> str:
     root = _last(arguments, "root").removeprefix("block:")
     kind, equals, value = root.partition("=")
     if equals and kind.upper() in BY_LINK and value:
-        path = f"/dev/disk/by-{BY_LINK[kind.upper()]}/{value.strip(chr(34))}"
-    elif root.startswith("/dev/") and not root.startswith(("/dev/mapper/", "/dev/nfs", "/dev/ram", "/dev/nbd")):
-        path = root
-    else:
-        return None
-    return RootDevice(path, _last(arguments, "rootfstype"), _last(arguments, "rootflags"))
+        return f"/dev/disk/by-{BY_LINK[kind.upper()]}/{value.strip(chr(34))}"
+    if root.startswith("/dev/") and not root.startswith(("/dev/mapper/", "/dev/nfs", "/dev/ram", "/dev/nbd")):
+        return root
+    return ""
 
 
 def _last(arguments: Arguments, wanted: str) -> str:
     return next((value for name, value in reversed(arguments) if name == wanted and value), "")
+
+
+def _is_yes(value: str | None) -> bool:
+    """An argument without a value is one, as dracut's getargbool has it."""
+    return (value or "1").lower() not in NO
+
+
+def _shown(name: str, text: str) -> str:
+    """The argument as written, but for a name and a password before an @: `iscsi:user:password@192.0.2.1::…`."""
+    kind, colon, rest = text.partition(":")
+    secret, at, where = rest.rpartition("@")
+    if kind.removeprefix("live:") in ("iscsi", "cifs") and secret.strip("/"):
+        text = f"{kind}{colon}{'//' if rest.startswith('//') else ''}***{at}{where}"
+    return f"{name}={text}"
 
 
 def _is_kind(text: str, kinds: Sequence[str]) -> bool:

@@ -22,7 +22,9 @@ log = logging.getLogger(__name__)
 NETWORK_TYPES = ("nfs", "nfs4", "cifs", "smb3", "ceph", "glusterfs", "afs")
 # The root itself, that of an initramfs, and what is below it where the root is an overlay or a live image.
 ROOTS = ("/", "/sysroot", "/usr", "/sysroot/usr", "/run/rootfsbase", "/run/initramfs/live")
-IBFT = "sys/firmware/ibft"
+# Where the firmware says over which network it has booted: iSCSI's table (the kernel shows it once iscsi_ibft is there)
+# and NVMe over TCP's (one or more). dracut and NetworkManager's generator make the network of the initramfs of them.
+IBFT, TABLES, NBFT = "sys/firmware/ibft", "sys/firmware/acpi/tables", "NBFT"
 ADDRESS = re.compile(r"(?:^|,)(?:addr|traddr)=([^,\s]+)")
 PORT = 9  # discard: nothing is sent there
 
@@ -40,13 +42,31 @@ def network_root(cmdline: str, root: Path = Path("/"), *, promised: bool = True)
 
     What the kernel line says counts if `promised` is true, or if there is a session that it may speak of.
     """
-    said = initrd.standing_on_network(parse(cmdline)) if promised or _has_session(root) else ""
     found = list(_mounted(root))
     if found:
         return NetworkRoot(found[0].reason, tuple(server for each in found for server in each.servers))
+    session = _has_session(root)
+    said = initrd.standing_on_network(parse(cmdline)) if promised or session else ""
     if said:
         return NetworkRoot(said, initrd.servers(said))
+    if session and (table := firmware_table(cmdline, root)):
+        return NetworkRoot(table, _servers_of_block(root))
     return None
+
+
+def firmware_table(cmdline: str, root: Path = Path("/")) -> str:
+    """The firmware's table with the network that it has booted over, "" if there is none or the kernel line says that
+    it is not to be heeded (dracut.cmdline(7)).
+    """
+    arguments = parse(cmdline)
+    if os.path.isdir(root / IBFT) and False not in {initrd.switch(arguments, name) for name in initrd.FIRMWARE}:
+        return f"/{IBFT}"
+    if not initrd.switch(arguments, "rd.nvmf.nonbft"):
+        try:
+            return next((f"/{TABLES}/{name}" for name in sorted(os.listdir(root / TABLES)) if name.startswith(NBFT)), "")
+        except OSError:
+            return ""
+    return ""
 
 
 def cards_under(where: NetworkRoot, root: Path = Path("/")) -> frozenset[str]:
@@ -77,7 +97,7 @@ def _mounted(root: Path) -> Iterator[NetworkRoot]:
         if fstype in NETWORK_TYPES:
             addresses = tuple(match[1] for match in ADDRESS.finditer(options))
             yield NetworkRoot(f"{fstype} {source}", addresses or initrd.servers(f"={fstype}:{source}"))
-        elif why := _network_block(fields[2], root):
+        elif why := _network_block(_block_device(fields[2], source, root), root):
             yield NetworkRoot(f"{why} {source}", _servers_of_block(root))
 
 
@@ -88,15 +108,24 @@ def _has_session(root: Path) -> bool:
                for _ in sysfs.glob(pattern))
 
 
-def _network_block(number: str, root: Path) -> str:
-    """How a block device (`8:1`) is reached over a network, also through what it is made of; "" if it is not."""
-    todo, seen = [root / "sys/dev/block" / number], set[str]()
+def _block_device(number: str, source: str, root: Path) -> Path:
+    """The place in sysfs of what is mounted: by its number, or by its name where the number is the file system's own
+    (btrfs, whose device may be any of several).
+    """
+    if number.startswith("0:") and source.startswith("/dev/"):
+        return root / "sys/class/block" / os.path.basename(os.path.realpath(root / source.lstrip("/")))
+    return root / "sys/dev/block" / number
+
+
+def _network_block(device: Path, root: Path) -> str:
+    """How a block device is reached over a network, also through what it is made of; "" if it is not."""
+    todo, seen = [device], set[str]()
     while todo:
         path = os.path.realpath(todo.pop())
         if path in seen:
             continue
         seen.add(path)
-        for mark, kind in (("/session", "iscsi"), ("/nbd", "nbd"), ("/rbd", "rbd")):
+        for mark, kind in (("/session", "iscsi"), ("/nbd", "nbd"), ("/rbd", "rbd"), ("/ctlr_", "fcoe")):
             if mark in path:
                 return kind
         if "/nvme-fabrics/" in path or ("/nvme-subsystem/" in path and _is_fabric(root)):
