@@ -59,7 +59,7 @@ test-vm: setup-tests ## the boots in QEMU alone: firmware, TPM, initramfs; a qua
 
 .PHONY: test-vm-full
 test-vm-full: ## the same with the rest of the matrix: other suites, root on iSCSI, power cuts, ...; an hour and a half
-	@tools/setup venv nmstatectl guest-trixie vm-trixie vm-bookworm vm-forky netroot-trixie
+	@tools/setup venv nmstatectl guest-trixie vm-trixie vm-bookworm vm-forky netroot-trixie metal-trixie
 	@$(WITH) tools/side-by-side build/vm-tests.log \
 	  "$$VENV/bin/python" -m pytest -m "vm or vm_full" --durations=0 $(PYTEST) $(HALF) -- \
 	  "$$VENV/bin/python" -m pytest -m "vm or vm_full" --durations=0 $(PYTEST) vm-tests $(HALF:%=--ignore=%)
@@ -90,9 +90,12 @@ fuzz: ## [FUZZ_SECONDS=600] [TARGET=documents] the parsers on hostile input; a f
 	$(WITH) PYTHONPATH=agent nice -n 19 "$$FUZZ/bin/python" tests/fuzz/fuzz.py $(FUZZ_SECONDS) $(TARGET)
 
 .PHONY: bench
-bench: setup ## the figures of the README's table, as a table and as build/bench.json
+bench: setup ## the figures of the README's table, as build/bench.json too; beside the peers where those are made
 	@tools/setup vm-trixie
 	$(WITH) "$$VENV/bin/python" tools/bench.py
+	@$(WITH) if [ -n "$$PEER_afterburn" ] && [ -n "$$PEER_nm_cloud_setup" ]; then \
+	  "$$VENV/bin/python" tools/bench_peers.py; else \
+	  echo "time and memory beside Afterburn and nm-cloud-setup: make bench-peers (makes both, a quarter of an hour)"; fi
 
 .PHONY: bench-peers
 bench-peers: setup-peers ## time and memory beside them, for docs/peers.md; also build/bench-peers.json

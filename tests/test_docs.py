@@ -111,6 +111,20 @@ def test_files_that_are_installed_are_named_right(guide: Path) -> None:
     assert {path for path in named - own if os.path.basename(path) not in makefile} == set()
 
 
+def names_by_file() -> dict[str, set[str]]:
+    return {str(path.relative_to(ROOT)): set(re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
+            for folder in ("tests", "vm-tests") for path in (ROOT / folder).rglob("test_*.py")}
+
+
+@pytest.mark.parametrize("guide", [ROOT / "README.md", *GUIDES], ids=lambda guide: guide.name)
+def test_tests_that_are_named_exist(guide: Path) -> None:
+    """With their file's whole path, with its name where that follows from what is before it, or alone."""
+    known = names_by_file()
+    named = re.findall(r"`(?:([\w./-]+\.py)::)?(test_\w+)`", guide.read_text("utf-8"))
+    assert [f"{file}::{name}" for file, name in named if not any(
+        name in tests for path, tests in known.items() if path == file or f"/{path}".endswith(f"/{file or path}"))] == []
+
+
 def test_the_tool_changes_nothing_but_the_options(tmp_path: Path) -> None:
     before = read("homeport.conf.5")
     copy = tmp_path / "copy"
