@@ -324,6 +324,38 @@ def test_an_absent_card_leaves_time_for_all_else(
     assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
 
 
+@pytest.mark.parametrize(("root", "crypttab", "why"), [
+    ("UUID=homeport-is-not-here", "", "not there in time: /dev/disk/by-uuid/homeport-is-not-here"),
+    ("UUID=homeport-is-not-here", "root UUID=34 none\n", "encrypted and not open yet: /dev/disk/by-uuid/homeport-is"),
+    ("UUID=12 rd.luks.uuid=34", "", "encrypted and not open yet: rd.luks.uuid"),
+    ("/dev/mapper/vg-root", "", "root=/dev/mapper/vg-root"),
+])
+def test_a_root_that_is_not_there_is_told_once(
+    tmp_path: Path, root: str, crypttab: str, why: str, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """Two ways ask for it, and one wait is enough for both."""
+    waits: list[str] = []
+
+    def wait_for(path: str, _: float) -> bool:
+        waits.append(path)
+        return False
+    monkeypatch.setattr(start, "wait_for", wait_for)
+    caplog.set_level("INFO")
+    put(tmp_path, "etc/crypttab", crypttab)
+    put(tmp_path, "etc/homeport/assignment.yaml", ": no yaml: at all")
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml root={root}"))
+    (told,) = (message for message in caplog.messages if "real root cannot" in message)
+    assert why in told and len(waits) < 2
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+
+
+def test_why_what_is_kept_is_not_used(tmp_path: Path, real: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x"))
+    assert "last-known-good: nothing was ever proven on this machine" in caplog.text
+
+
 def test_arguments_that_dracut_adds(tmp_path: Path) -> None:
     """Those of the image first, the kernel's own last: a later one counts."""
     put(tmp_path, "etc/cmdline.d/35-neednet.conf", "rd.neednet\n")

@@ -37,6 +37,7 @@ log = logging.getLogger(__name__)
 # Makes NetworkManager start in the initramfs, in all generations of its units.
 NEEDNET = "run/NetworkManager/initrd/neednet"
 UDEV_BUSY = "run/udev/queue"
+CRYPTTAB = "etc/crypttab"
 # Seconds for udev to find what it was told to look for, and for the device of the root file system.
 DRIVE_WAIT, ROOT_WAIT = 5.0, 5.0
 PAUSE = 0.05
@@ -47,12 +48,13 @@ def bring_network(machine: Machine, decision: Decision) -> None:
     ways: list[tuple[str, Callable[[Machine], str]]] = [("DHCP", use_dhcp)]
     if decision.look:
         wait_for_drive(machine)
+        wait_for_root(machine)
         ways = [("assigned", use_assignment), ("last-known-good", use_kept), ("seed", use_seed), *ways]
     for name, way in ways:
         try:
             used = way(machine)
-        except (NoAssignment, Unconfigured) as nothing:
-            log.debug("%s: %s", name, nothing)
+        except NoAssignment as nothing:
+            log.log(logging.DEBUG if isinstance(nothing, Unconfigured) else logging.INFO, "%s: %s", name, nothing)
         except Exception as error:  # a bug, too: without a network nobody could look into it
             tell(name, error)
         else:
@@ -82,7 +84,7 @@ def use_kept(machine: Machine) -> str:
     """What the real root keeps, as it is."""
     with real_root(machine) as real:
         if real is None:
-            raise NoAssignment("the real root cannot be looked at")
+            raise Unconfigured("the real root cannot be looked at")
         if why := kept.why_not(real):
             kept.restore_beside(real, machine.root)
             raise NoAssignment(why)
@@ -96,7 +98,7 @@ def use_seed(machine: Machine) -> str:
     if reply is None and not sources.needs_network(machine.settings, machine.root):
         reply = seeds.read_files(machine.settings, root=machine.root)
     if reply is None:
-        raise NoAssignment("there is no seed")
+        raise Unconfigured("there is no seed")
     return render(machine, prepared.SEED, reply, {})
 
 
@@ -159,19 +161,39 @@ def known_uuids(real: Path) -> dict[str, str]:
 
 @contextmanager
 def real_root(machine: Machine) -> Iterator[Path | None]:
-    """The real root, mounted read-only and without replay for a moment; None if it is not on a device that is here, or
-    cannot be read as it is.
+    """The real root, mounted read-only and without replay for a moment; None if it is not on a device that is here by
+    now (`wait_for_root`), or cannot be read as it is.
     """
     from homeport.host import mounts
     device = initrd.root_device(parse(read_arguments(machine)))
     with ExitStack() as stack:
         real = None
-        if device is not None and wait_for(device.path, machine.patience(ROOT_WAIT)):
+        if device is not None and os.path.exists(device.path):
             try:
                 real = stack.enter_context(mounts.read_only(device.path, device.fstype, device.options))
             except OSError as error:
                 log.info("the real root cannot be looked at: %s", error)
         yield real
+
+
+def wait_for_root(machine: Machine) -> None:
+    """Until its device is there. Once: what has not come by then, and what needs more than a device, is not waited for
+    again.
+    """
+    arguments = parse(read_arguments(machine))
+    device, why = initrd.root_device(arguments), initrd.why_no_device(arguments)
+    if device is not None and not wait_for(device.path, machine.patience(ROOT_WAIT)):
+        why = f"{'encrypted and not open yet' if has_crypttab(machine) else 'not there in time'}: {device.path}"
+    if why:
+        log.info("the real root cannot be looked at: %s", why)
+
+
+def has_crypttab(machine: Machine) -> bool:
+    """Whether some device is still to be unlocked by what the image knows (crypttab(5))."""
+    try:
+        return bool((machine.root / CRYPTTAB).read_text(errors="replace").strip())
+    except OSError:
+        return False
 
 
 def wait_for_drive(machine: Machine) -> None:
