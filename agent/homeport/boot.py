@@ -17,7 +17,7 @@ from homeport.core.plan import Plan, refuse_to_move
 from homeport.errors import Bug, HomeportError, PersistError, SourceError
 from homeport.host import journal
 from homeport.machine import Machine
-from homeport.runtime import beside_profiles, in_parts, leave_disk
+from homeport.runtime import as_it_runs, beside_profiles, in_parts, leave_disk, with_unread
 from homeport.sources import Reply
 from homeport.transaction import Confirmation, Transaction, recover
 
@@ -54,13 +54,14 @@ def seed(machine: Machine) -> None:
 
 
 def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
-    """Put a document in force and on disk."""
+    """Put a document in force and on disk. What it cannot say of a card is as it was."""
+    reply, assignment = with_unread(machine, reply, assignment)
     leave_disk(machine, reply)
     plan = beside_profiles(machine, steps.make_plan(machine, assignment), reply)
     if machine.dry_run:
         return
-    in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
-    steps.persist(machine, plan, reply)
+    failed = in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
+    steps.persist(machine, *as_it_runs(machine, plan, reply, failed))
     machine.store.mark_reconciling(reply.reconciles)
 
 

@@ -1,7 +1,8 @@
-"""An assignment that runs and is not kept: planned card by card beside the profiles there are, remembered in /run.
+"""An assignment that is put in force card by card, beside the profiles there are, and remembered in /run.
 
 Knows what of a cloud's assignment is put in force how, and what is remembered of it, so that what goes out of it
-can be taken away.  The next boot starts as the image and the administrator left it.
+can be taken away: of a card that can't be read or failed, what it has.  The next boot starts as the image and the
+administrator left it.
 """
 
 from __future__ import annotations
@@ -12,9 +13,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeport.core import beside, former, strangers
+from homeport.core import beside, former, partial, strangers
 from homeport.core.compare import differences
-from homeport.core.document import Assignment
+from homeport.core.document import Assignment, parse_document
+from homeport.core.nicmatch import can_be_card, own_mac
 from homeport.core.nics import Resolved, resolve
 from homeport.core.plan import Plan
 from homeport.errors import HomeportError
@@ -27,6 +29,43 @@ log = logging.getLogger(__name__)
 State = Mapping[str, Any]
 
 
+def with_unread(machine: Machine, reply: Reply, assignment: Assignment) -> tuple[Reply, Assignment]:
+    """A document that says nothing of some cards, because they could not be read, made whole by what those had.
+
+    Raises DocumentError.
+    """
+    if not reply.partial:
+        return reply, assignment
+    from homeport import steps
+    before = remembered(machine, reply)
+    here = {own_mac(nic): nic.name for nic in machine.facts.nics if can_be_card(nic) and own_mac(nic)}
+    kept = partial.keep(assignment.config, before, here).entries
+    if not kept:
+        return reply, assignment
+    log.info("%s: nothing can be read of it now, it keeps what it has",
+             ", ".join(here.get(partial.mac(entry), str(entry["name"])) for entry in kept))
+    reply = as_document(reply, partial.completed(assignment.config, before, here))
+    return reply, steps.understand(machine, reply)
+
+
+def remembered(machine: Machine, reply: Reply) -> State:
+    """What this very platform assigned before, in its own names for the cards; nothing if it did not."""
+    data, manifest = machine.store.read_assigned(), machine.store.read_manifest()
+    if data is None or manifest.source != reply.source:
+        return {}
+    try:
+        return parse_document(data, content_type=manifest.content_type).config
+    except HomeportError as error:
+        log.debug("cannot tell what %s assigned before: %s, going on without", reply.source, error)
+        return {}
+
+
+def as_document(reply: Reply, config: State) -> Reply:
+    """The same reply with another configuration in it."""
+    from homeport.core.yamlwrite import render_yaml
+    return replace(reply, data=render_yaml({"configurator": "nmstate", "config": config}).encode())
+
+
 def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     """The plan in parts for single cards, where it is added to their profiles instead of taking their place; else
     as it is.
@@ -36,7 +75,7 @@ def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     if not goes_beside(reply, resolved.config):
         return without_skipped(machine, plan, resolved) if reply.reconciles else plan
     with machine.report.step("beside") as notes:
-        plan = make_plan(machine, plan.assignment, reply, resolved, notes)
+        plan = make_plan(machine, plan.assignment, resolved, notes)
         machine.report.plan = plan.lines()
         return plan
 
@@ -57,14 +96,13 @@ def goes_beside(reply: Reply, config: State) -> bool:
     return reply.volatile and reply.reconciles and beside.fits(config)
 
 
-def make_plan(machine: Machine, assignment: Assignment, reply: Reply, resolved: Resolved, notes: list[str]) -> Plan:
+def make_plan(machine: Machine, assignment: Assignment, resolved: Resolved, notes: list[str]) -> Plan:
     """A plan of one part for each card; those whose part is in force already have none."""
     from homeport import steps
     from homeport.host import reapply
     before = steps.former_state(machine)
     wanted = former.names(resolved.config)
-    # A card that nothing could be read of keeps what it has.
-    gone = set() if reply.partial else former.names(before) - wanted
+    gone = former.names(before) - wanted
     cards = reapply.read_cards(machine.manager, wanted | gone)
     desired, left_out = beside.reduced(resolved.config, cards)
     notes += left_out
@@ -96,23 +134,38 @@ def plan_card(name: str, whole: Plan, before: State, shown: State, card: beside.
         strangers=strangers.find(shown, part, was, [name]), card=card)
 
 
-def in_parts(machine: Machine, plan: Plan, put_in_force: Callable[[Plan], None]) -> None:
-    """Put a plan in force, part by part if it has any: a card that fails doesn't stop the others.
+def in_parts(machine: Machine, plan: Plan, put_in_force: Callable[[Plan], None]) -> frozenset[str]:
+    """Put a plan in force, part by part if it has any: a card that fails doesn't stop the others. Those that failed.
 
     Raises what the first one failed with, if none could be.
     """
-    failures: list[HomeportError] = []
+    failures: dict[str, HomeportError] = {}
     for part in plan.parts or (plan,):
         try:
             put_in_force(part)
         except HomeportError as error:
-            failures.append(error)
+            failures["".join(part.interfaces[:1])] = error
             if plan.parts:
                 log.warning("%s: %s, going on with the other cards", part.interfaces[0], error)
     if len(failures) == len(plan.parts or (plan,)):
-        raise failures[0]
+        raise next(iter(failures.values()))
     if failures:
-        machine.report.blemish(failures[0])
+        machine.report.blemish(next(iter(failures.values())))
+    return frozenset(failures)
+
+
+def as_it_runs(machine: Machine, plan: Plan, reply: Reply, failed: Collection[str]) -> tuple[Plan, Reply]:
+    """What is to be remembered where some cards failed: they have what they had before.
+
+    It is not what was assigned, so it has no revision.
+    """
+    if not failed:
+        return plan, reply
+    names = {name for name, kernel in plan.names.items() if kernel in failed}
+    macs = {own_mac(nic) for nic in machine.facts.nics if nic.name in failed}
+    config = partial.completed(
+        beside.without(plan.assignment.config, names), remembered(machine, reply), macs, moved=False)
+    return replace(plan, assignment=replace(plan.assignment, revision="")), as_document(reply, config)
 
 
 def leave_disk(machine: Machine, reply: Reply) -> None:
@@ -131,7 +184,8 @@ def remember(machine: Machine, plan: Plan, reply: Reply) -> str:
     from homeport.persist import describe
     manifest = replace(describe(machine, plan, reply), other_files=(), complete=True, volatile=True)
     if goes_beside(reply, plan.desired):
-        manifest = replace(manifest, beside=plan.interfaces)
+        before = machine.store.read_manifest().beside
+        manifest = replace(manifest, beside=tuple(dict.fromkeys((*plan.interfaces, *before))))
     else:
         manifest = replace(manifest, keyfiles=own_in_memory(machine, plan))
     machine.store.remember(reply.data, manifest)

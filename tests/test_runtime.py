@@ -1,0 +1,251 @@
+"""What runs card by card: how a change, a card that cannot be read, and one that fails are planned and remembered.
+
+A NetworkManager that only tells of its devices, and a current state that is what was put in force last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from ipaddress import ip_interface
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from homeport import boot, runtime, steps
+from homeport.core import beside, platforms
+from homeport.core.document import parse_document, understand_document
+from homeport.core.facts import Facts, Nic, Stage
+from homeport.core.nics import resolve
+from homeport.core.plan import Plan
+from homeport.core.platforms.network import Network
+from homeport.core.platforms.rendering import render
+from homeport.core.platforms.vnics import Vnic, configure
+from homeport.core.yamlwrite import render_yaml
+from homeport.errors import ApplyError, HomeportError
+from homeport.host.nm.values import Device, DeviceState
+from homeport.host.store import Store
+from homeport.machine import Machine
+from homeport.report import Report
+from homeport.settings import Settings
+from homeport.sources import Reply
+
+A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
+NICS = (Nic("ens3", 2, A, A), Nic("ens4", 3, B, B))
+ONE, TWO = ("10.0.1.10", "10.0.1.11"), ("10.0.2.10", "10.0.2.11")
+PROFILE = {"connection": {"id": ("s", "theirs")}, "ipv4": {"method": ("s", "auto")}, "ipv6": {"method": ("s", "auto")}}
+
+
+class FakeManager:
+    """Every card with the same profile, and what it runs with beside it."""
+
+    def __init__(self, held: Callable[[str], Sequence[str]]) -> None:
+        self.held = held
+
+    def devices(self) -> list[Device]:
+        return [Device(f"/{nic.name}", nic.name, 1, DeviceState.ACTIVATED, profile="u", profile_id="theirs")
+                for nic in NICS]
+
+    def active_profiles(self) -> list[Any]:
+        return []
+
+    def profiles(self) -> list[Any]:
+        return []
+
+    def profile_settings(self, uuid: str) -> dict[str, Any]:
+        return PROFILE
+
+    def applied(self, path: str) -> tuple[dict[str, Any], int]:
+        rows = [{"address": ("s", each), "prefix": ("u", 24)} for each in self.held(path.strip("/"))]
+        ipv4 = {**PROFILE["ipv4"], "address-data": ("aa{sv}", rows), "route-metric": ("x", int(path[-1]) * 100 - 200)}
+        return {**PROFILE, "ipv4": ipv4}, 1
+
+
+class Story:
+    """A machine whose cards have what was put in force last; `fails` are those that refuse."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.state: dict[str, Any] = {"interfaces": [{"name": nic.name} for nic in NICS]}
+        self.fails: set[str] = set()
+        self.touched: list[str] = []
+        self.root, self.store = root, Store(root)
+        monkeypatch.setattr(steps, "current_state", lambda machine: self.shown())
+        # The plan for whole profiles, of which nothing remains.
+        monkeypatch.setattr(steps, "make_plan", lambda machine, assignment: Plan(assignment, {}))
+        monkeypatch.setattr(boot, "put_in_force", lambda machine, part, reply: self.put_in_force(part))
+
+    def shown(self) -> dict[str, Any]:
+        routes = self.state.get("routes", {}).get("config", [])
+        return {**self.state, "routes": {"running": routes, "config": routes}}
+
+    def addresses(self, name: str) -> list[str]:
+        return [item["ip"] for entry in self.state["interfaces"] if entry["name"] == name
+                for item in entry.get("ipv4", {}).get("address", ())]
+
+    def put_in_force(self, part: Plan) -> None:
+        if part.in_force:
+            return
+        (name,) = part.interfaces
+        if name in self.fails:
+            raise ApplyError(f"{name} refuses")
+        self.touched.append(name)
+        left = beside.without(self.state, {name})
+        self.state = {
+            "interfaces": [*left["interfaces"], *part.desired["interfaces"]],
+            **{section: {"config": [*left[section]["config"], *(
+                each for each in part.desired.get(section, {}).get("config", ())
+                if each.get("state") is None and each not in left[section]["config"])]}
+               for section in ("routes", "route-rules")}}
+
+    def hears(self, *vnics: Vnic | None, kept: Reply | None = None) -> Machine:
+        """A run that is told this; None is a card that cannot be read. With `kept` it is told that."""
+        self.touched = []
+        machine = Machine(self.root, Settings(), Stage.HOST, self.store, Report(), facts=Facts(nics=NICS))
+        machine._manager = FakeManager(self.addresses)  # type: ignore[assignment]
+        network = Network(platforms.Situation(NICS))
+        configure(network, vnics)
+        reply = kept or Reply(
+            render_yaml(render(network).tree).encode(), source="platform aws", content_type="application/yaml",
+            volatile=True, reconciles=True, partial=None in vnics)
+        boot.keep(machine, reply, understand_document(reply.data))
+        return machine
+
+    def remembered(self, name: str) -> list[str]:
+        config = parse_document(self.store.read_assigned() or b"").config
+        return [item["ip"] for entry in resolve(config, NICS).config["interfaces"] if entry["name"] == name
+                for item in entry["ipv4"].get("address", ())]
+
+    def rules(self) -> set[str]:
+        return {rule["ip-from"] for rule in self.state.get("route-rules", {}).get("config", ()) if "ip-from" in rule}
+
+
+@pytest.fixture
+def story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Story:
+    return Story(tmp_path, monkeypatch)
+
+
+def vnic(mac: str, *addresses: str) -> Vnic:
+    return Vnic(mac, [ip_interface(f"{address}/24") for address in addresses])
+
+
+def hosts(*addresses: str) -> set[str]:
+    return {f"{address}/32" for address in addresses}
+
+
+def test_only_the_card_that_changes_is_touched(story: Story) -> None:
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert story.touched == ["ens3", "ens4"]
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert story.touched == []
+    story.hears(vnic(A, *ONE), vnic(B, *TWO[:1]))
+    assert story.touched == ["ens4"]
+    assert (story.addresses("ens3"), story.addresses("ens4")) == ([*ONE], [*TWO[:1]])
+    assert story.rules() == hosts(*ONE, *TWO[:1])
+
+
+def test_what_went_while_a_card_could_not_be_read_goes_once_it_can(story: Story) -> None:
+    """A card that nothing is remembered of would have a stranger's address then, for good."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.hears(None, vnic(B, *TWO[:1]))
+    assert story.touched == ["ens4"]
+    assert (story.addresses("ens3"), story.remembered("ens3")) == ([*ONE], [*ONE])
+    assert story.store.read_manifest().beside == ("ens4", "ens3")  # what `reset` takes back
+    story.hears(None, vnic(B, *TWO[:1]))
+    assert story.touched == []
+    story.hears(vnic(A, *ONE[:1]), vnic(B, *TWO[:1]))
+    assert story.touched == ["ens3"]
+    assert (story.addresses("ens3"), story.rules()) == ([*ONE[:1]], hosts(ONE[0], TWO[0]))
+
+
+def test_a_card_that_went_while_another_could_not_be_read(story: Story) -> None:
+    """Which one it was that went cannot be said yet: both have what they had, until all can be read."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.hears(vnic(A, *ONE), None)
+    assert story.touched == []
+    story.hears(vnic(A, *ONE))
+    assert story.touched == ["ens4"]
+    assert (story.addresses("ens4"), story.rules()) == ([], hosts(*ONE))
+
+
+def test_a_service_that_is_away_after_that(story: Story) -> None:
+    """The last-known-good document has all of the cards."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.hears(None, vnic(B, *TWO[:1]))
+    manifest = story.store.read_manifest()
+    kept = Reply(story.store.read_assigned() or b"", source=manifest.source, volatile=True, reconciles=True)
+    story.hears(kept=kept)
+    assert story.touched == []
+    assert (story.addresses("ens3"), story.addresses("ens4")) == ([*ONE], [*TWO[:1]])
+
+
+def test_nothing_is_taken_from_what_another_platform_said(story: Story) -> None:
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    network = Network(platforms.Situation(NICS))
+    configure(network, [None, vnic(B, *TWO)])
+    reply = Reply(render_yaml(render(network).tree).encode(), source="platform gcp", volatile=True, reconciles=True,
+                  partial=True)
+    machine = Machine(story.root, Settings(), Stage.HOST, story.store, Report(), facts=Facts(nics=NICS))
+    assignment = understand_document(reply.data)
+    assert runtime.with_unread(machine, reply, assignment) == (reply, assignment)
+
+
+def test_a_card_that_cannot_be_read_keeps_its_profile_too(story: Story) -> None:
+    """PlatformPersist=yes: what is put on disk has the card as it was."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    data, manifest = story.store.read_assigned() or b"", story.store.read_manifest()
+    story.store.forget_running()
+    story.store.keep_document(data)
+    story.store.write_manifest(replace(manifest, volatile=False))
+    network = Network(platforms.Situation(NICS))
+    configure(network, [None, vnic(B, *TWO[:1])])
+    reply = Reply(render_yaml(render(network).tree).encode(), source="platform aws", reconciles=True, partial=True)
+    machine = Machine(story.root, Settings(), Stage.HOST, story.store, Report(), facts=Facts(nics=NICS))
+    whole, assignment = runtime.with_unread(machine, reply, understand_document(reply.data))
+    assert assignment == understand_document(whole.data)
+    entries = resolve(assignment.config, NICS).config["interfaces"]
+    assert {entry["name"]: [item["ip"] for item in entry["ipv4"]["address"]] for entry in entries} == {
+        "ens3": [*ONE], "ens4": [*TWO[:1]]}
+    assert machine.report.revision == assignment.revision
+
+
+def test_a_card_that_fails_is_remembered_as_it_is(story: Story) -> None:
+    """And what should have gone from it goes with the next run, or the one after that."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.fails = {"ens4"}
+    machine = story.hears(vnic(A, *ONE[:1]), vnic(B, *TWO[:1]))
+    assert machine.report.exit == ApplyError.status
+    assert story.touched == ["ens3"]
+    assert (story.remembered("ens3"), story.remembered("ens4")) == ([*ONE[:1]], [*TWO])
+    assert story.store.read_manifest().revision == ""  # nobody takes it for what was assigned
+    story.fails = set()
+    story.hears(vnic(A, *ONE[:1]), vnic(B, *TWO[:1]))
+    assert story.touched == ["ens4"]
+    assert (story.addresses("ens4"), story.rules()) == ([*TWO[:1]], hosts(ONE[0], TWO[0]))
+
+
+def test_a_card_that_went_and_could_not_be_cleared(story: Story) -> None:
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.fails = {"ens4"}
+    story.hears(vnic(A, *ONE[:1]))
+    assert story.remembered("ens4") == [*TWO]
+    story.fails = set()
+    story.hears(vnic(A, *ONE[:1]))
+    assert (story.touched, story.addresses("ens4")) == (["ens4"], [])
+
+
+def test_a_new_card_that_fails_has_nothing(story: Story) -> None:
+    story.fails = {"ens4"}
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert (story.remembered("ens3"), story.remembered("ens4")) == ([*ONE], [])
+    assert story.store.read_manifest().beside == ("ens3", "ens4")
+    story.fails = set()
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert (story.touched, story.addresses("ens4")) == (["ens4"], [*TWO])
+
+
+def test_if_none_can_be_put_in_force_the_first_one_says_why(story: Story) -> None:
+    story.fails = {"ens3", "ens4"}
+    with pytest.raises(HomeportError, match="ens3 refuses"):
+        story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert story.store.read_assigned() is None
