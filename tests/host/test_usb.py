@@ -83,6 +83,22 @@ def test_the_second_of_two_units(root: Path) -> None:
     assert not drives_on_their_way(root)
 
 
+@pytest.mark.parametrize(("device_class", "there", "on_their_way"), [
+    ("09", "350", True), ("09", "999", True), ("09", "1000", False), ("09", "86400000", False),
+    ("09", "", False),  # a kernel without power management does not tell
+    ("00", "350", False),  # a keyboard has nothing to find
+])
+def test_a_hub_that_was_just_found(root: Path, device_class: str, there: str, on_their_way: bool) -> None:
+    """It says what is plugged into it a moment later, and until then there is nothing to be seen of that."""
+    hub = "sys/devices/pci0000:00/0000:00:05.0/usb1"
+    put(root, f"{hub}/bDeviceClass", f"{device_class}\n")
+    put(root, f"{hub}/power/connected_duration", f"{there}\n")
+    link = root / "sys/bus/usb/devices/usb1"
+    link.parent.mkdir(parents=True)
+    link.symlink_to("../../../devices/pci0000:00/0000:00:05.0/usb1")
+    assert drives_on_their_way(root) == on_their_way
+
+
 def test_other_drivers(root: Path) -> None:
     bind(root, "usbhid")
     assert not drives_on_their_way(root)

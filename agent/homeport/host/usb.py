@@ -1,9 +1,10 @@
 """USB drives that the kernel has found and not yet shown.
 
-usb-storage looks at a stick only a second after it was found, for sticks that are slow to start (`delay_use`, in
-drivers/usb/storage/usb.c); uas looks in a work of its own (uas.c); sd may wait for a disk to turn. udev has nothing
-to do meanwhile. Knows where sysfs shows how far that has come. Refuses to know what is on a drive, and how long to
-wait.
+A hub tells of what is plugged into it some tenths of a second after it was found itself (hub_activate and
+hub_port_debounce in drivers/usb/core/hub.c). usb-storage looks at a stick only a second later, for sticks that are slow
+to start (`delay_use`, in drivers/usb/storage/usb.c); uas looks in a work of its own (uas.c); sd may wait for a disk to
+turn. udev has nothing to do meanwhile. Knows where sysfs and udev show how far that is. Refuses to know what is on a
+drive, and how long to wait.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from collections.abc import Iterator
 
 from homeport.host.files import Where
 
-DRIVERS = "sys/bus/usb/drivers"
+DEVICES, DRIVERS = "sys/bus/usb/devices", "sys/bus/usb/drivers"
+HUB, HUB_SETTLES = "09", 1000  # bDeviceClass; ms in which it has found what is plugged in, twice what it takes
 STORAGE = ("usb-storage", "uas", "ums-")  # the last: usb-storage's own subdrivers, which begin so
 UDEV, UDEV_KNOWS = "run/udev/control", "run/udev/data"
 # What becomes a block device (include/scsi/scsi_proto.h): disk, WORM, CD, optical disk, reduced block commands, zoned.
@@ -21,13 +23,22 @@ BLOCK_TYPES = ("0", "4", "5", "7", "14", "20")
 
 
 def drives_on_their_way(root: Where = "/") -> bool:
-    """Whether a drive at a USB port has still to be looked at, by its driver or then by udev.
+    """Whether a drive at a USB port has still to be looked at, by its hub, by its driver or then by udev.
 
     False where no udev runs: nobody would give it a name. One whose driver never finds anything is on its way for good,
     so a caller has a limit. Never raises.
     """
-    return os.path.exists(os.path.join(root, UDEV)) and any(
-        not _is_here(root, interface) for interface in _interfaces(root))
+    return os.path.exists(os.path.join(root, UDEV)) and (
+        any(_is_settling(device) for device in _below(os.path.join(root, DEVICES), ""))
+        or any(not _is_here(root, interface) for interface in _interfaces(root)))
+
+
+def _is_settling(device: str) -> bool:
+    """Whether it is a hub that was found just now (connected_duration in Documentation/ABI/testing/sysfs-bus-usb)."""
+    if _text(os.path.join(device, "bDeviceClass")) != HUB:
+        return False
+    there = _text(os.path.join(device, "power/connected_duration"))
+    return there.isdecimal() and int(there) < HUB_SETTLES
 
 
 def _interfaces(root: Where) -> Iterator[str]:
