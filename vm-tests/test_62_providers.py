@@ -343,7 +343,7 @@ def test_vmware_by_its_tools(world: World, lan: MakeLan, make_machine: MakeMachi
     subnet = lan("vmware", "192.0.2.1/24")
     machine = make_machine("vmware", nics=(Nic("ens192", FIRST, subnet),),
                            firmware=firmware_of("vmware", manufacturer="VMware, Inc."))
-    metadata = "instance-id: i-1\nnetwork:\n" + "".join(f"  {line}\n" for line in NETWORK_CONFIG.splitlines())
+    metadata = "instance-id: i-1\nlocal-hostname: esx-7\nnetwork:\n" + "".join(f"  {line}\n" for line in NETWORK_CONFIG.splitlines())
     packed = base64.b64encode(gzip.compress(metadata.encode())).decode()
     machine.write("/usr/bin/vmware-rpctool", f"""#!/bin/sh
 case "$1" in
@@ -356,3 +356,8 @@ esac
     assigned(boot, "vmware")
     assert boot.addresses("ens192") == ["192.0.2.30/24"] and boot.resolv == ["192.0.2.53"]
     reaches(machine, "192.0.2.1")
+    # Its name is in the same place.
+    machine.run(["rm", "-f", "/etc/hostname"])
+    machine.run(["systemctl", "start", "homeport-hostname", "homeport-attributes"])
+    assert machine.run(["uname", "-n"]).stdout == machine.read("/etc/hostname") == "esx-7\n"
+    assert "AFTERBURN_CUSTOM_HOSTNAME=esx-7\n" in machine.read("/run/metadata/afterburn")

@@ -25,6 +25,8 @@ MAC = "00:00:5e:00:53:01"
 UNITS = ("homeport-attributes", "homeport-hostname", "homeport-check-in")
 MakeMachine = Callable[..., Machine]
 AZURE = firmware_of("azure", chassis_asset_tag="7783-7084-3265-9085-8269-3286-77")
+# What systemd and shells take for more than text.
+SIZE = "Standard_B1s '\"$HOME ${HOME} `id` \\ \\n #;"
 WIRE_SERVER = "198.51.100.16"  # not the one that everybody knows: the lease has it
 
 
@@ -42,7 +44,7 @@ def azure(name: str) -> dict[str, str]:
     family = {"ipAddress": [address], "subnet": [{"address": "10.1.0.0", "prefix": "24"}]}
     network = {"interface": [{"macAddress": MAC.replace(":", "").upper(), "ipv4": family, "ipv6": {"ipAddress": []}}]}
     return {"metadata/instance/network": json.dumps(network),
-            "metadata/instance/compute": json.dumps({"name": name, "vmSize": "Standard_B1s"})}
+            "metadata/instance/compute": json.dumps({"name": name, "vmSize": SIZE})}
 
 
 def enable(machine: Machine, *units: str) -> None:
@@ -86,16 +88,17 @@ def test_azure(world: World, lan: Lan, make_machine: MakeMachine, allow: Callabl
         # Before network-online.target, so that whoever registers somewhere does so under this name.
         assert machine.run(["uname", "-n"]).stdout.strip() == name.partition(".")[0]
         assert machine.read("/etc/hostname").strip() == name.partition(".")[0]
+        assert f"cut from '{name}'" in machine.run(["journalctl", "-b", "-u", "homeport-hostname", "-o", "cat"]).stdout
         assert [state(machine, f"{unit}.service") for unit in UNITS] == ["active"] * 3
         assert len(wire.told.good) == 1
         attributes = machine.read("/run/metadata/afterburn")
-        assert "AFTERBURN_AZURE_VMSIZE=Standard_B1s\n" in attributes
+        assert f"AFTERBURN_CUSTOM_HOSTNAME={name}\n" in attributes
         assert "AFTERBURN_CUSTOM_PRIVATE_IPV4=10.1.0.4\nAFTERBURN_CUSTOM_PUBLIC_IPV4=203.0.113.4\n" in attributes
         assert machine.run(["stat", "-c", "%a", "/run/metadata/afterburn"]).stdout == "644\n"
         # As other units read it.
         shown = machine.run(["systemd-run", "--wait", "--pipe", "-q", "-p", "EnvironmentFile=/run/metadata/afterburn",
                              "printenv", "AFTERBURN_AZURE_VMSIZE"]).stdout
-        assert shown == "Standard_B1s\n"
+        assert shown == f"{SIZE}\n"
 
         # An administrator's name stays, and nobody is asked for another; a sick boot is not called ready.
         machine.power_off()
