@@ -5,7 +5,7 @@ A NetworkManager that only tells of its devices, and a current state that is wha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from ipaddress import ip_interface
 from pathlib import Path
@@ -40,11 +40,11 @@ PROFILE = {"connection": {"id": ("s", "theirs")}, "ipv4": {"method": ("s", "auto
 class FakeManager:
     """Every card with the same profile, and what it runs with beside it."""
 
-    def __init__(self, held: Callable[[str], Sequence[str]]) -> None:
-        self.held = held
+    def __init__(self, held: Callable[[str], Sequence[str]], skipped: Collection[str] = ()) -> None:
+        self.held, self.skipped = held, skipped
 
     def devices(self) -> list[Device]:
-        return [Device(f"/{nic.name}", nic.name, 1, DeviceState.ACTIVATED, profile="u", profile_id="theirs")
+        return [Device(f"/{nic.name}", nic.name, 1, DeviceState.ACTIVATED, profile=nic.name, profile_id="theirs")
                 for nic in NICS]
 
     def active_profiles(self) -> list[Any]:
@@ -54,7 +54,8 @@ class FakeManager:
         return []
 
     def profile_settings(self, uuid: str) -> dict[str, Any]:
-        return PROFILE
+        skip = {"user": {"data": ("a{ss}", {beside.SKIP[1]: "yes"})}}
+        return PROFILE | (skip if uuid in self.skipped else {})
 
     def applied(self, path: str) -> tuple[dict[str, Any], int]:
         rows = [{"address": ("s", each), "prefix": ("u", 24)} for each in self.held(path.strip("/"))]
@@ -63,11 +64,14 @@ class FakeManager:
 
 
 class Story:
-    """A machine whose cards have what was put in force last; `fails` are those that refuse."""
+    """A machine whose cards have what was put in force last; `fails` are those that refuse, `skipped` those whose
+    profile says that they are to be left alone.
+    """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state: dict[str, Any] = {"interfaces": [{"name": nic.name} for nic in NICS]}
         self.fails: set[str] = set()
+        self.skipped: set[str] = set()
         self.touched: list[str] = []
         self.root, self.store = root, Store(root)
         monkeypatch.setattr(steps, "current_state", lambda machine: self.shown())
@@ -102,7 +106,7 @@ class Story:
         """A run that is told this; None is a card that cannot be read. With `kept` it is told that."""
         self.touched = []
         machine = Machine(self.root, Settings(), Stage.HOST, self.store, Report(), facts=Facts(nics=NICS))
-        machine._manager = FakeManager(self.addresses)  # type: ignore[assignment]
+        machine._manager = FakeManager(self.addresses, self.skipped)  # type: ignore[assignment]
         network = Network(platforms.Situation(NICS))
         configure(network, vnics)
         reply = kept or Reply(
@@ -232,6 +236,15 @@ def test_a_card_that_went_and_could_not_be_cleared(story: Story) -> None:
     story.fails = set()
     story.hears(vnic(A, *ONE[:1]))
     assert (story.touched, story.addresses("ens4")) == (["ens4"], [])
+
+
+def test_a_card_that_is_to_be_left_alone_from_now_on(story: Story) -> None:
+    """Nothing is done to it, and `reset` still knows that something was."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    story.skipped = {"ens4"}
+    story.hears(vnic(A, *ONE[:1]), vnic(B, *TWO[:1]))
+    assert (story.touched, story.addresses("ens4")) == (["ens3"], [*TWO])
+    assert story.store.read_manifest().beside == ("ens3", "ens4")
 
 
 def test_a_new_card_that_fails_has_nothing(story: Story) -> None:
