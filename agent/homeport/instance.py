@@ -54,7 +54,7 @@ def read(machine: Machine) -> Instance:
     environment, left_out = environment_file(attributes(found, files))
     if left_out:
         log.warning("%s names attributes that cannot be variables, or more than fit: %s; they are left out",
-                    found.title, listing(left_out))
+                    found.title, listing(left_out, 3))
     given = hostname(found, files)
     name = shortened(given)
     return Instance(environment, name, given if given != name else "")

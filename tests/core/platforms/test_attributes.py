@@ -114,6 +114,23 @@ def test_addresses_for_everybody_have_no_prefix() -> None:
                      "CUSTOM_PUBLIC_IPV6": "2001:db8:b::1"}
 
 
+@pytest.mark.parametrize("text", [
+    "198.51.100.1 --listen", "$(reboot)", "2001:db8::1", "198.51.100.1%x", "198.51.100.256", "-v",
+    "198.51.100.1/33", "web-1"])
+def test_an_address_is_one_of_its_family(text: str) -> None:
+    """Units put it on their command lines, where `$NAME` is several words if it has spaces."""
+    assert of("aws", {f"{EC2}public-ipv4": text}) == {}
+    assert of("aws", {f"{EC2}ipv6": "fe80::1%eth0 -x"}) == of("aws", {f"{EC2}ipv6": "198.51.100.1"}) == {}
+    assert of("gcp", {"computeMetadata/v1/instance/network-interfaces/": [{"ip": "10.0.0.1 -x"}]}) == {}
+    assert of("hetzner", {"hetzner/v1/metadata": f"public-ipv4: '{text}'\n"}) == {}
+
+
+def test_addresses_are_as_everybody_writes_them() -> None:
+    assert of("akamai", {"v1/network": {"ipv6": {"slaac": "2001:DB8:0:0::1/128", "ranges": ["2001:DB8:1::/56"]}}}) == {
+        "AKAMAI_IPV6_SLAAC": "2001:db8::1/128", "AKAMAI_IPV6_RANGE_0": "2001:db8:1::/56",
+        "CUSTOM_PUBLIC_IPV6": "2001:db8::1"}
+
+
 def test_a_list_in_one_value_is_no_longer_than_others() -> None:
     """The kernel starts no program with more than 128 KiB in a variable."""
     assert len(of("akamai", {"v1/instance": {"tags": ["x" * 4000]}})["AKAMAI_INSTANCE_TAGS"]) == 4000

@@ -8,6 +8,7 @@ with colons between; after ` | ` another place follows, for where there is nothi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any
@@ -137,6 +138,7 @@ _CUSTOM = {
     "PUBLIC_IPV6": ("PUBLIC_IPV6", "IPV6", "IPV6_PUBLIC_0", "IPV6_SLAAC"),
     "PRIVATE_IPV6": ("PRIVATE_IPV6", "IPV6_PRIVATE_0"),
 }
+_ADDRESS = re.compile(r"IPV[46]|\bIP_")
 
 
 def wants(platform: Platform) -> list[Want]:
@@ -157,7 +159,8 @@ def attributes(platform: Platform, files: Files) -> dict[str, str]:
     if platform.name == "packet":
         found |= _packet(files)
     found |= _first_addresses(platform, files)
-    found = {name: _as_address(value) if "IPV" in name else value for name, value in found.items()}
+    found = {name: _as_address(name, value) if _ADDRESS.search(name) else value for name, value in found.items()}
+    found = {name: value for name, value in found.items() if value}
     custom = {name: next((found[each].partition("/")[0] for each in candidates if each in found), "")
               for name, candidates in _CUSTOM.items()}
     custom["HOSTNAME"] = custom["HOSTNAME"] or hostname(platform, files)
@@ -219,14 +222,20 @@ def _values(value: Any, keys: list[str]) -> Iterator[str]:
         yield from _values(value[keys[0]], keys[1:])
 
 
-def _as_address(text: str) -> str:
-    """As everybody writes it: IPv6 in small letters."""
-    from ipaddress import ip_address
+def _as_address(name: str, text: str) -> str:
+    """As everybody writes it: IPv6 in small letters. "" for what is no address, or of another family than `name` says:
+    units have it on their command lines.
+    """
+    from ipaddress import ip_interface
 
     try:
-        return str(ip_address(text))
+        found = ip_interface(text)
     except ValueError:
-        return text
+        return ""
+    family = 4 if "IPV4" in name else 6 if "IPV6" in name else found.version
+    if found.version != family or "%" in text:
+        return ""
+    return str(found if "/" in text else found.ip)
 
 
 def _first_addresses(platform: Platform, files: Files) -> dict[str, str]:
