@@ -270,6 +270,94 @@ def test_the_journal_is_not_filled_with_cards_that_nobody_has(
     assert ask.lines[-1] == "Amazon EC2: 4 more of that kind"
 
 
+UP = (replace(ENS3, carrier=True), replace(ENS4, carrier=True))
+LIST = "GET /2021-01-03/meta-data/network/interfaces/macs/"
+
+
+class LateCard:
+    """EC2, which lists its second card from the `after`th question on; until then it does what `until` says."""
+
+    def __init__(self, service: Any, after: int, until: tuple[int, dict[str, str]] = (200, {})) -> None:
+        self.service, self.after, self.until = service, after, until
+        service.before, service.instead = self.before, f"{ENS3.mac}/\n".encode()
+
+    @property
+    def asked(self) -> int:
+        return int(self.service.requests.count(LIST))
+
+    def before(self, path: str) -> tuple[int, dict[str, str]] | None:
+        if not path.endswith("/macs/") or self.asked >= self.after:
+            return None
+        return self.until if self.asked > 1 else (200, {})
+
+
+@pytest.mark.parametrize("until", [(200, {}), (503, {}), (404, {}), (403, {})])
+def test_a_card_that_is_listed_late(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch,  # noqa: F811
+        until: tuple[int, dict[str, str]]) -> None:
+    """It was plugged in a moment ago; NetworkManager holds it back meanwhile."""
+    monkeypatch.setattr(platform, "NIC_WAIT", 15.0)
+    service = serve(EC2)
+    late = LateCard(service, 4, until)
+    ask.at("aws", service.url)
+    config = understand_document(ask(replace(ON_EC2, nics=UP)).data).config
+    assert [entry["mac-address"] for entry in config["interfaces"]] == [ENS3.mac.upper(), ENS4.mac.upper()]
+    assert (late.asked, ask.fake.slept) == (4, [1.0, 1.0, 1.0])
+    # What the others said before isn't asked for once more.
+    assert len(service.requests) == 1 + 4 + 12
+    assert any("does not list ens4 yet" in line for line in ask.lines)
+
+
+def test_a_card_that_is_never_listed(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Counted from the beginning: before NetworkManager connects the card without its addresses."""
+    monkeypatch.setattr(platform, "NIC_WAIT", 15.0)
+    service = serve(EC2)
+    late = LateCard(service, 99)
+    ask.at("aws", service.url)
+    reply = ask(replace(ON_EC2, nics=UP))
+    assert not reply.partial
+    assert len(understand_document(reply.data).config["interfaces"]) == 1
+    assert (late.asked, sum(ask.fake.slept)) == (16, 15.0)
+    ask.fake.slept.clear()
+    ask(replace(ON_EC2, nics=UP), within=5.0)
+    assert sum(ask.fake.slept) <= 4.0
+
+
+@pytest.mark.parametrize("other", [
+    replace(ENS4, carrier=False), replace(ENS4, carrier=None), replace(ENS4, carrier=True, usb=True),
+    replace(ENS4, carrier=True, virtual=True, kind="veth"), replace(ENS4, carrier=True, virtual=True, kind="bridge")])
+def test_a_card_that_is_none_of_the_platforms(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, other: Nic) -> None:  # noqa: F811
+    monkeypatch.setattr(platform, "NIC_WAIT", 15.0)
+    service = serve(EC2)
+    late = LateCard(service, 99)
+    ask.at("aws", service.url)
+    ask(replace(ON_EC2, nics=(UP[0], other)))
+    assert (late.asked, ask.fake.slept) == (1, [])
+
+
+def test_a_card_that_networkmanager_leaves_alone(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    monkeypatch.setattr(platform, "NIC_WAIT", 15.0)
+    monkeypatch.setattr(platform, "unmanaged", lambda: frozenset(("ens4",)))
+    service = serve(EC2)
+    late = LateCard(service, 99)
+    ask.at("aws", service.url)
+    ask(replace(ON_EC2, nics=UP))
+    assert (late.asked, ask.fake.slept) == (1, [])
+
+
+def test_a_card_of_a_platform_that_has_no_list(
+        ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
+    """Oracle's bare metal has cards without a VNIC, for good."""
+    monkeypatch.setattr(platform, "NIC_WAIT", 15.0)
+    ask.at("oraclecloud", serve("oraclecloud-virtual-machine").url)
+    ask(replace(NOWHERE, nics=(*UP, Nic("ens9", 9, "02:00:00:00:00:99", "02:00:00:00:00:99", carrier=True))),
+        platform="oraclecloud")
+    assert ask.fake.slept == []
+
+
 def test_routers_that_were_advertised(monkeypatch: pytest.MonkeyPatch) -> None:
     from homeport.host.proof import kernel
     routes = [kernel.Route(2, "::", 0, "fe80::1", 900, 254), kernel.Route(3, "0.0.0.0", 0, "10.0.2.1", 900, 254),

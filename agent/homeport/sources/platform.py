@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from homeport.core.checks.reading import IPAddress, read_ip
 from homeport.core.facts import Facts, Nic
-from homeport.core.nicmatch import can_be_card
+from homeport.core.nicmatch import can_be_card, own_mac
 from homeport.core.platforms import Platform, Situation, attributes, make
 from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.recognition import Candidate, recognise
@@ -37,7 +37,10 @@ DRIVE_WAIT = 5.0  # seconds in which a drive that belongs to the platform may st
 # Where a machine has its network by DHCP all the same, a boot without metadata must not take as long as others may;
 # nm-cloud-setup gives up after 32 s at most. A refresh asks again as soon as the boot is over.
 RECONCILING = 30.0  # seconds
-NIC_WAIT = 15.0  # seconds for a NIC that the metadata have and the kernel has not, as nm-cloud-setup waits
+# Seconds for a NIC that the metadata have and the kernel has not, or the other way round, as nm-cloud-setup waits. The
+# latter from the beginning of all asking: 90-homeport holds a new card back for 20 s at most.
+NIC_WAIT = 15.0
+LIST_PAUSE = 1.0  # seconds
 ROUTER_WAIT = 3.0  # seconds for a router's advertisement: it answers a card that comes up within one (RFC 4861, 6.2.6)
 PAUSE = 0.1
 MOST_NOTES = 50  # lines in the journal
@@ -90,7 +93,8 @@ def fetch(settings: Settings, facts: Facts, *, root: str | os.PathLike[str] = "/
     if it can't be asked; DocumentError for metadata that can't be used.
     """
     asker = Asker(settings, root, deadline, floor, clock, progress)
-    return reply(asker, *find(asker, facts), facts)
+    listed_until = clock.monotonic() + NIC_WAIT
+    return reply(asker, *find(asker, facts), facts, listed_until)
 
 
 def read_instance(settings: Settings, facts: Facts, *, root: str | os.PathLike[str] = "/", deadline: float,
@@ -161,7 +165,8 @@ def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way], facts: Facts) -
             except SourceError as error:
                 verdict = error
             except Fault as fault:
-                raise DocumentError([fault.complaint], f"this is what the metadata of {candidate.platform.title} say") from fault
+                raise DocumentError(
+                    [fault.complaint], f"this is what the metadata of {candidate.platform.title} say") from fault
             except NotThere as error:
                 verdict = verdict if isinstance(verdict, SourceError) else error
                 # udev may still be at work on a drive.
@@ -179,11 +184,13 @@ def ask(asker: Asker, candidate: Candidate, ways: Sequence[Way], facts: Facts) -
     raise verdict
 
 
-def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | None, facts: Facts) -> Reply:
+def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | None, facts: Facts,
+          listed_until: float) -> Reply:
     """The document. Cards that the metadata have and the machine has not are waited for, a bounded time."""
     from homeport.host import nics
 
     platform, cards = candidate.platform, facts.nics
+    files = with_late_cards(asker, platform, files, session, cards, listed_until)
     begun = time.monotonic()
     end, router_end = begun + min(NIC_WAIT, asker.left()), begun + min(ROUTER_WAIT, asker.left())
     while True:
@@ -205,6 +212,49 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
         volatile=is_volatile(asker.settings, platform), reconciles=platform.reconciles, partial=made.partial)
 
 
+def with_late_cards(asker: Asker, platform: Platform, files: Files, session: Session | None, cards: Sequence[Nic],
+                    until: float) -> Files:
+    """The metadata, asked for again while cards of this machine are missing in a list of MACs: one that was plugged in
+    shows up there seconds later.
+    """
+    if not (isinstance(session, service.Session) and session.service.by_piece):
+        return files
+    until = min(until, asker.clock.monotonic() + asker.left() - LAST_TRY)
+    told = False
+    while (missing := unlisted(cards, files)) and asker.clock.monotonic() + LIST_PAUSE <= until:
+        if not told:
+            missing = [name for name in missing if name not in unmanaged()]
+            if not missing:
+                break
+            asker.progress(f"{platform.title}: does not list {', '.join(missing)} yet, asking again")
+            told = True
+        asker.clock.sleep(LIST_PAUSE)
+        try:
+            files = session.read_again()
+        except (NotThere, SourceError, DocumentError, Fault) as error:
+            asker.progress(f"{platform.title}: {error}, going on with what it said before")
+    return files
+
+
+def unlisted(cards: Sequence[Nic], files: Files) -> list[str]:
+    """The cards in use whose MACs the metadata don't have. A card at a USB port is none of a cloud's."""
+    found = [card for card in cards if can_be_card(card) and own_mac(card) and not card.usb]
+    # In a container, which has none, the ends of its own cables.
+    found = [card for card in found if not card.virtual] or found
+    text = b"\n".join(data for data in files.values() if data).lower()
+    return [card.name for card in found if card.carrier and own_mac(card).encode() not in text]
+
+
+def unmanaged() -> frozenset[str]:
+    """The interfaces that NetworkManager leaves alone, as far as it can be asked."""
+    from homeport.host.networkmanager import Manager
+    try:
+        with Manager() as manager:
+            return frozenset(device.interface for device in manager.devices() if not device.managed)
+    except HomeportError:
+        return frozenset()
+
+
 def is_volatile(settings: Settings, platform: Platform) -> bool:
     """Whether what this platform says is not to be kept on disk."""
     return settings.platform_persist == "no" or (settings.platform_persist == "auto" and platform.reconciles)
@@ -216,7 +266,6 @@ def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
     In the main table only: the others have our own routes, by a router that may be an old one by now.
     """
     from homeport.core.former import MAIN_TABLE
-    from homeport.core.nicmatch import own_mac
     from homeport.host.proof.kernel import read_network
     try:
         network = read_network()

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from homeport.core import platforms
-from homeport.core.platforms.reading import Files, names
+from homeport.core.platforms.reading import Files, lines
 from homeport.core.platforms.shape import Service, Want, fixed
 from homeport.errors import DocumentError, UsageError
 from homeport.sources.platforms import saved
@@ -27,7 +27,7 @@ def aws() -> platforms.Platform:
 def test_a_walk_that_leads_nowhere(tmp_path: Path) -> None:
     def wants(files: Files) -> Iterator[Want]:
         yield Want("list")
-        yield from (Want(name.text()) for name in names(files, "list"))
+        yield from (Want(name.text()) for name in lines(files, "list"))
 
     (tmp_path / "list").write_bytes(b"m\xe9\n")
     with pytest.raises(DocumentError, match="bytes that are not UTF-8") as caught:

@@ -67,6 +67,11 @@ class Session:
             raise error
         return files
 
+    def read_again(self) -> Files:
+        """The same once more, but for what is of single cards and was said before. Raises as `read`."""
+        self.came = {path: data for path, data in self.came.items() if path in self.optional}
+        return self.read()
+
     def send(self, message: Message) -> None:
         """Tell it something; raises a SourceError if it does not take that (2xx; Unreachable: tell it again)."""
         url = f"{self.service.base}/{message.place}"
