@@ -343,7 +343,8 @@ def test_vmware_by_its_tools(world: World, lan: MakeLan, make_machine: MakeMachi
     subnet = lan("vmware", "192.0.2.1/24")
     machine = make_machine("vmware", nics=(Nic("ens192", FIRST, subnet),),
                            firmware=firmware_of("vmware", manufacturer="VMware, Inc."))
-    metadata = "instance-id: i-1\nlocal-hostname: esx-7\nnetwork:\n" + "".join(f"  {line}\n" for line in NETWORK_CONFIG.splitlines())
+    metadata = "instance-id: i-1\nlocal-hostname: esx-7\nnetwork:\n" + "".join(
+        f"  {line}\n" for line in NETWORK_CONFIG.splitlines())
     packed = base64.b64encode(gzip.compress(metadata.encode())).decode()
     machine.write("/usr/bin/vmware-rpctool", f"""#!/bin/sh
 case "$1" in
