@@ -23,12 +23,15 @@ def build(files: Files, network: Network) -> None:
     link.dhcp[4] = Dhcp()
     if data["ipv6"]["address"]:  # before there were several
         _static(data["ipv6"], link, network)
-    network.each(addresses, partial(_address, link=link, network=network))
+    first: list[Node] = []
+    network.each(addresses, partial(_address, first=first, link=link, network=network))
 
 
-def _address(entry: Node, link: Link, network: Network) -> None:
+def _address(entry: Node, first: list[Node], link: Link, network: Network) -> None:
     """Without a mode: the first IPv4 address is the one that DHCP gives, all others are set by hand."""
-    mode = entry["provisioning_mode"].text("manual")
+    is_first = ":" not in entry["address"].text() and not first
+    first += [entry] if is_first else []
+    mode = entry["provisioning_mode"].text("dhcp" if is_first else "manual")
     if mode == "slaac":
         link.dhcp[6] = Dhcp()
     elif mode == "manual":
@@ -38,7 +41,7 @@ def _address(entry: Node, link: Link, network: Network) -> None:
 
 
 def _static(entry: Node, link: Link, network: Network) -> None:
-    address = entry["address"].interface(entry["netmask"], default=32)
+    address = entry["address"].interface(entry["netmask"], default=128 if ":" in entry["address"].text() else 32)
     link.add(address)
     if address.version == 6 and entry["gateway"]:
         network.default_route(link, entry["gateway"].ip())
