@@ -21,6 +21,10 @@ _DONE = {
     "parameters", "id", "link"}
 # What changes nothing here: we wait for what counts, and a card's DHCP identity is always its MAC.
 _WITHOUT_EFFECT = {"optional", "critical", "dhcp-identifier", "renderer", "wakeonlan", "optional-addresses"}
+_MATCH = {"macaddress", "name", "driver"}
+_NAMESERVERS = {"addresses", "search"}
+_ROUTE = {"to", "via", "type", "metric", "table", "on-link"}
+_RULE = {"from", "to", "priority", "table", "mark"}
 _OVERRIDES = {"use-dns", "use-routes", "route-metric"}
 _MAIN = 254
 
@@ -29,9 +33,7 @@ Described = dict[str, tuple[Link, Node]]  # by the id that the document gives
 
 def read(data: Node, network: Network) -> None:
     """Every interface of the configuration, then what they have."""
-    for key, _ in data.entries():
-        if key not in (*_KINDS, "version", "renderer"):
-            network.note(f"{data[key].path} is not known here, and left out")
+    network.note_others(data, {*_KINDS, "version", "renderer"})
     found: Described = {}
     for key, kind in _KINDS.items():
         network.each(data[key].entries(), partial(_describe, kind=kind, found=found, network=network))
@@ -46,9 +48,9 @@ def _describe(entry: tuple[str, Node], kind: str, found: Described, network: Net
 
 def _link(name: str, entry: Node, kind: str, network: Network) -> Link:
     """The interface, so far without what it stands on."""
-    for key, node in entry.entries():
-        if key not in _DONE | _WITHOUT_EFFECT:
-            network.note(f"{node.path} is not known here, and left out")
+    network.note_others(entry, _DONE | _WITHOUT_EFFECT)
+    network.note_others(entry["match"], _MATCH)
+    network.note_others(entry["nameservers"], _NAMESERVERS)
     mtu = entry["mtu"].mtu()
     if kind != "ethernet":
         mac = entry["macaddress"].mac() if entry["macaddress"] else ""
@@ -90,17 +92,25 @@ def _addresses(link: Link, entry: Node, network: Network) -> None:
             link.dhcp[version] = _dhcp(entry[f"dhcp{version}-overrides"], network)
     if entry["accept-ra"].flag():
         link.dhcp.setdefault(6, Dhcp())
+    elif entry["accept-ra"].value is not None and 6 in link.dhcp:
+        network.note(f"{entry['accept-ra'].path}: router advertisements count where IPv6 is automatic")
+    if any(node.value == "ipv4" for node in entry["link-local"].words()):
+        network.note(f"{entry['link-local'].path}: no link-local address of IPv4; left out")
     if entry["link-local"].value == [] and not entry["dhcp6"].flag():
         link.no_ipv6 = not any(":" in str(node.value) for node in entry["addresses"].items())
     for node in entry["addresses"].items():
         # An address may have options of its own: `- 192.0.2.1/24: {label: x}`.
-        link.add(Node(next(iter(node.value), None), node.path).interface() if isinstance(node.value, dict)
-                 else node.interface())
+        for key, beside in node.entries() if isinstance(node.value, dict) else ():
+            link.add(Node(key, node.path).interface())
+            network.note_others(beside, ())
+        if not isinstance(node.value, dict):
+            link.add(node.interface())
     network.each(entry["routes"].items(), partial(_route, link=link, network=network))
-    if not entry["routes"]:
-        for key in ("gateway4", "gateway6"):
-            if entry[key]:
-                network.default_route(link, entry[key].ip())
+    for key in ("gateway4", "gateway6"):
+        if entry[key] and entry["routes"]:
+            network.note(f"{entry[key].path} is left out: where there are routes, the default route is one of them")
+        elif entry[key]:
+            network.default_route(link, entry[key].ip())
     network.each(entry["routing-policy"].items(), partial(_rule, network=network))
     servers = entry["nameservers"]
     network.serve([node.ip() for node in servers["addresses"].items()],
@@ -108,15 +118,14 @@ def _addresses(link: Link, entry: Node, network: Network) -> None:
 
 
 def _dhcp(overrides: Node, network: Network) -> Dhcp:
-    for key, node in overrides.entries():
-        if key not in _OVERRIDES:
-            network.note(f"{node.path} is not known here, and left out")
+    network.note_others(overrides, _OVERRIDES)
     return Dhcp(dns=overrides["use-dns"].flag() if overrides["use-dns"].value is not None else None,
                 routes=overrides["use-routes"].flag(default=True),
                 metric=overrides["route-metric"].number() if overrides["route-metric"] else None)
 
 
 def _route(route: Node, link: Link, network: Network) -> None:
+    network.note_others(route, _ROUTE)
     gateway = route["via"].ip() if route["via"] else None
     if route["type"] and route["type"].value != "unicast":
         raise route["type"].fault("a unicast route; others are not read here")
@@ -136,6 +145,7 @@ def _destination(to: Node, gateway: IPAddress | None) -> IPInterface:
 
 
 def _rule(rule: Node, network: Network) -> None:
+    network.note_others(rule, _RULE)
     source, target = (rule[key].network() if rule[key] else None for key in ("from", "to"))
     version = next((each.version for each in (source, target) if each is not None), 4)
     network.rules.append(Rule(

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from homeport.core.complaint import Complaint
 from homeport.core.facts import Nic
 from homeport.core.nicmatch import can_be_card, own_mac
-from homeport.core.platforms.reading import Fault, IPAddress, IPInterface
+from homeport.core.platforms.reading import Fault, IPAddress, IPInterface, Node
 
 Item = TypeVar("Item")
 
@@ -106,8 +106,9 @@ class Network:
         self._macs = frozenset(situation.macs)
         self.routes: dict[Route, None] = {}  # in order, each once
         self.rules: list[Rule] = []
-        self.servers: dict[IPAddress, str] = {}  # in order; with the link that a link-local one is on
+        self.servers: dict[IPAddress, dict[str, None]] = {}  # in order; with the links that they are for, "" for all
         self.search: dict[str, None] = {}
+        self.hostname = ""
         self.faults: list[Complaint] = []
         self.notes: dict[str, None] = {}
         self.absent: dict[str, None] = {}  # MACs
@@ -157,13 +158,29 @@ class Network:
         self.route(link, anywhere(gateway.version), gateway, metric=metric, table=table)
 
     def serve(self, servers: Iterable[IPAddress], search: Iterable[str] = (), link: str = "") -> None:
-        """DNS servers and search domains, each once, in order."""
+        """DNS servers and search domains, each once, in order; those of a `link` go with it."""
         for server in servers:
-            self.servers.setdefault(server, link)
+            self.servers.setdefault(server, {})[link] = None
         self.search |= dict.fromkeys(search)
 
     def note(self, text: str) -> None:
         self.notes.setdefault(text)
+
+    def note_others(self, mapping: Node, known: Container[str]) -> None:
+        """Say what of `mapping` is not followed. Raises Fault for what is no mapping."""
+        for key, node in mapping.entries():
+            if key not in known:
+                self.note(f"{node.path} is not known here, and left out")
+
+    def network_mtu(self, link: Link, given: Node, version: int) -> None:
+        """The MTU of a network on `link`: IPv4's before the link's own, as cloud-init does; IPv6's for want of one."""
+        mtu = given.mtu()
+        if mtu is None:
+            return
+        if version == 4 or link.mtu is None:
+            link.mtu = mtu
+        elif mtu != link.mtu:
+            self.note(f"{given.path}: {link.name} has an MTU of {link.mtu}, for both families; {mtu} is left out")
 
     def without_absent(self) -> dict[str, Link]:
         """The links that this machine can have: with a card that is here, or made of at least one of those."""

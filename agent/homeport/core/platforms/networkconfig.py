@@ -16,6 +16,15 @@ from homeport.core.platforms.reading import IPAddress, Node
 _DHCP = {"dhcp": 4, "dhcp4": 4, "dhcp6": 6, "ipv6_slaac": 6, "ipv6_dhcpv6-stateless": 6, "ipv6_dhcpv6-stateful": 6}
 _STATIC = ("static", "static4", "static6")
 # What stands on others comes after them, whatever the order in the file.
+_TOP = ("version", "config")
+_LINK = {"type", "name", "mac_address", "mtu", "subnets", "accept-ra"}
+_SUBNET = {"type", "address", "netmask", "gateway", "ipv4", "ipv6", "routes", "dns_nameservers", "dns_search", "mtu",
+           "metric"}
+_ROUTE = {"destination", "network", "netmask", "gateway", "metric"}
+_KNOWN = {
+    "physical": _LINK, "bond": _LINK | {"bond_interfaces", "params"}, "bridge": _LINK | {"bridge_interfaces", "params"},
+    "vlan": _LINK | {"vlan_link", "vlan_id"}, "nameserver": {"type", "address", "search", "interface"},
+    "route": _ROUTE | {"type"}, "loopback": {"type", "name"}}
 _ORDER = ("physical", "bond", "bridge", "vlan", "nameserver", "route")
 
 
@@ -23,7 +32,9 @@ def read(data: Node, network: Network) -> None:
     """The configuration in `data`, also below a `network` key of its own; an empty file is as good as none."""
     if data.value is None:
         return
-    data = data["network"] if data["network"] else data
+    if data["network"]:
+        network.note_others(data, ("network",))
+        data = data["network"]
     if all(data[key].value is None for key in ("version", "config", "ethernets")):
         raise data.fault("a network configuration: a mapping with 'version' or 'config' or 'ethernets'")
     if data["version"].value in (2, "2") or (not data["config"] and data["ethernets"]):
@@ -33,13 +44,23 @@ def read(data: Node, network: Network) -> None:
         raise data["version"].fault("1 or 2")
     if data["config"].value == "disabled":
         return
-    entries = data["config"].items()
-    for entry in entries:
-        if entry["type"].value not in (*_ORDER, "loopback"):
-            network.faults.append(entry["type"].fault(f"one of {', '.join(_ORDER)}").complaint)
+    network.note_others(data, _TOP)
+    entries: list[Node] = []
+    network.each(data["config"].items(), partial(_sort, entries=entries, network=network))
     for kind in _ORDER:
         network.each([entry for entry in entries if entry["type"].value == kind],
                      partial(_READERS[kind], network=network))
+
+
+def _sort(entry: Node, entries: list[Node], network: Network) -> None:
+    """Take an entry whose type is known; of the loopback interface, which every machine has, nothing else is read."""
+    kind = entry["type"].text()
+    if kind not in _KNOWN:
+        raise entry["type"].fault(f"one of {', '.join(_ORDER)}")
+    entries.append(entry)
+    is_plain = kind == "loopback" and all(subnet["type"].value == "loopback" and len(subnet.entries()) == 1
+                                          for subnet in entry["subnets"].items())
+    network.note_others(entry, _KNOWN[kind] | ({"subnets"} if is_plain else set()))
 
 
 def _physical(entry: Node, network: Network) -> None:
@@ -86,8 +107,13 @@ def _parts(names: Node, network: Network, *, are_ports: bool) -> list[str]:
 
 
 def _nameserver(entry: Node, network: Network) -> None:
-    network.serve([node.ip() for node in entry["address"].words()], [node.text() for node in entry["search"].words()],
-                  entry["interface"].text(""))
+    name = entry["interface"].text("")
+    if name and name not in network.links:
+        network.note(f"{entry['interface'].path}: no interface '{name}' is described; its servers are for all")
+        name = ""
+    for node in entry["address"].words():
+        network.serve([node.ip()], link=name or (node.zone() if node.zone() in network.links else ""))
+    network.serve((), [node.text() for node in entry["search"].words()])
 
 
 def _subnets(entry: Node, link: Link, network: Network) -> None:
@@ -97,17 +123,22 @@ def _subnets(entry: Node, link: Link, network: Network) -> None:
 
 
 def _subnet(subnet: Node, link: Link, network: Network) -> None:
-    kind = subnet["type"].text()
+    network.note_others(subnet, _SUBNET if subnet["control"].value != "auto" else {*_SUBNET, "control"})
+    kind, version = subnet["type"].text(), 4
+    metric = subnet["metric"].number() if subnet["metric"] else None
     if kind in _DHCP:
         # Hetzner says `type: dhcp` with the family beside it.
         version = 6 if kind == "dhcp" and subnet["ipv6"].flag() and not subnet["ipv4"].flag() else _DHCP[kind]
-        link.dhcp[version] = Dhcp()
+        link.dhcp[version] = Dhcp(metric=metric)
     elif kind in _STATIC:
-        link.add(subnet["address"].interface(subnet["netmask"]))
+        address = subnet["address"].interface(subnet["netmask"])
+        link.add(address)
+        version = address.version
     elif kind != "manual":
         raise subnet["type"].fault(f"one of {', '.join((*_DHCP, *_STATIC, 'manual'))}")
     if subnet["gateway"]:
-        network.default_route(link, subnet["gateway"].ip())
+        network.default_route(link, subnet["gateway"].ip(), metric=metric)
+    network.network_mtu(link, subnet["mtu"], version)
     network.each(subnet["routes"].items(), partial(_route, link=link, network=network))
     network.serve(_servers(subnet["dns_nameservers"]), [node.text() for node in subnet["dns_search"].words()],
                   link.name)
@@ -118,6 +149,7 @@ def _servers(node: Node) -> list[IPAddress]:
 
 
 def _route(route: Node, link: Link, network: Network) -> None:
+    network.note_others(route, _ROUTE | {"type"})
     destination = route["destination"] or route["network"]
     metric = route["metric"].number() if route["metric"] else None
     network.route(link, destination.network(route["netmask"]), route["gateway"].ip(), metric=metric)

@@ -121,6 +121,10 @@ class Node:
             raise self.fault("an IP address") from None
         return found if found.version == 4 else IPv6Address(int(found))
 
+    def zone(self) -> str:
+        """The interface that an address written with its zone is on: `eth0` of `fe80::1%eth0`."""
+        return self.text().strip().partition("%")[2]
+
     def interface(self, netmask: Node | None = None, default: int | None = None) -> IPInterface:
         """An address with its prefix: its own, else that of `netmask` (mask or length), else `default`."""
         text = self.text().strip()

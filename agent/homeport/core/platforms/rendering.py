@@ -48,6 +48,8 @@ def render(network: Network) -> Made:
         config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
     if dns := resolver(network, links):
         config["dns-resolver"] = {"config": dns}
+    if network.hostname:
+        config["hostname"] = {"config": network.hostname}
     return Made({"configurator": "nmstate", "config": config}, notes, tuple(network.absent), bool(network.faults),
                 tuple(network.without_router.keys() - network.absent.keys()))
 
@@ -161,7 +163,8 @@ def rule_entry(rule: Rule) -> dict[str, Any]:
 
 def resolver(network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
     """Servers by family, in the order of each one's first: a profile keeps no other order."""
-    known = {server: link for server, link in network.servers.items() if not link or link in links}
+    known = {server: next(link for link in there if not link or link in links)
+             for server, there in network.servers.items() if any(not link or link in links for link in there)}
     order = list(dict.fromkeys(server.version for server in known))
     servers = [with_zone(server, link) for version in order for server, link in known.items()
                if server.version == version]
