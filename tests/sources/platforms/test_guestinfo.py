@@ -8,7 +8,7 @@ import pytest
 
 from homeport.core.platforms.shape import Guestinfo, NotThere, Want
 from homeport.core.platforms.vmware import PLATFORM
-from homeport.errors import SourceError
+from homeport.errors import DocumentError, SourceError
 from homeport.sources.platforms import guestinfo
 
 (WAY,) = PLATFORM.ways
@@ -61,6 +61,18 @@ def test_a_program_that_hangs(programs: Path) -> None:
     install(programs, "vmware-rpctool", "#!/bin/sh\nwhile :; do :; done\n")
     with pytest.raises(SourceError, match=r"Cannot read guestinfo\.metadata"):
         read(left=0.2)
+
+
+@pytest.mark.parametrize("more", [0, 1, 4 << 20])
+def test_a_value_that_is_too_large_is_not_cut(programs: Path, more: int) -> None:
+    (programs / "value").write_bytes(b"x" * ((512 << 10) + more) + b"\n")
+    (programs / "cat").symlink_to("/bin/cat")
+    install(programs, "vmware-rpctool", f"#!/bin/sh\ncat {programs}/value\n")
+    if more:
+        with pytest.raises(DocumentError, match=r"guestinfo\.metadata: more than 512 KiB"):
+            read()
+    else:
+        assert len(read()["guestinfo.metadata"] or b"") == 512 << 10
 
 
 def test_the_keys_are_the_documented_ones() -> None:

@@ -10,8 +10,9 @@ import os
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from homeport.core.complaint import Complaint
 from homeport.core.platforms.shape import Files, Guestinfo, NotThere, Want, gather
-from homeport.errors import SourceError
+from homeport.errors import DocumentError, SourceError
 from homeport.host.process import MissingProgram, TimedOut, run
 from homeport.sources.reply import LARGEST
 
@@ -36,7 +37,7 @@ class Session:
         return gather(self.way.wants, self._get)
 
     def _get(self, want: Want) -> bytes | None:
-        """A key without a value ends the program with status 1 and "No value found"."""
+        """A key without a value ends the program with status 1 and "No value found". Raises DocumentError."""
         for program in PROGRAMS:
             try:
                 done = run([*program, f"info-get {want.path}"], timeout=max(0.1, min(LIMIT, self.left())))
@@ -44,5 +45,8 @@ class Session:
                 continue
             except TimedOut as error:
                 raise SourceError(f"Cannot read {want.path}: {error.message}") from error
-            return done.stdout.rstrip(b"\n")[:LARGEST] if done.status == os.EX_OK else None
+            value = done.stdout.rstrip(b"\n")
+            if len(value) > LARGEST:  # the beginning of a description may be a description, of something else
+                raise DocumentError([Complaint(want.path, f"more than {LARGEST >> 10} KiB", "less")])
+            return value if done.status == os.EX_OK else None
         raise NotThere(f"program to ask for {want.path}: {' or '.join(program[0] for program in PROGRAMS)}")
