@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from cloud import INSTANCE, OUTSIDE, OUTSIDE_6, Cloud, Vnic
+from cloud import INSTANCE, MACS, OUTSIDE, OUTSIDE_6, Cloud, Vnic
 from conftest import Scenario
 from container import Machine, Nic
+from namespaces import wait_until
 from outcome import Outcome
 from trees import prepared
 from world import World
@@ -160,6 +161,26 @@ def test_a_nic_that_is_plugged_in_later(world: World, cloud: Cloud, make_machine
     machine.sh("nmcli device disconnect ens4; nmcli device connect ens4")
     assert len(cloud.service.requests) == questions
     assert rules(machine) == KERNELS
+
+
+def test_a_nic_that_is_listed_later_still(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
+    """The card is there seconds before EC2 knows of it, and all that while it counts as not connected."""
+    one, two = cloud.subnet("fifteen", "10.0.1"), cloud.subnet("sixteen", "10.0.2")
+    cloud.describe({FIRST: ONLY})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one),))
+    machine.boot(AWS)
+    machine.wait("systemctl is-active multi-user.target")
+    machine.wait("systemctl show --property ActiveState homeport-refresh.service | grep '=inactive'")
+    before = len(cloud.service.requests)
+    machine.add_nic(Nic("ens4", SECOND, two))
+    # It was told three times that there is no such card.
+    wait_until(lambda: cloud.service.requests[before:].count(f"GET /{MACS}/") >= 3, timeout=30,
+               what="three questions for the list")
+    assert not machine.sh("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '", check=False).stdout
+    cloud.describe({FIRST: ONLY, SECOND: TWO})
+    machine.wait("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '", timeout=30)
+    assert set(machine.look().addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
+    assert rules(machine) == policy("0 10.0.1.10", "1 10.0.2.10", "1 10.0.2.11") | KERNELS
 
 
 def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: MakeMachine) -> None:
