@@ -51,7 +51,10 @@ def root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         f"up\tenp1s0\t{UUID}",
         "address\tenp1s0\t192.0.2.10",
         f"address\tenp1s0\t{V6}",
+        f"running\t{os.uname().nodename}",
+        "host-name\tberth-7",
     ))
+    write(tmp_path, "etc/hostname", "# assigned\n\n berth-7\n")
     write(tmp_path, fastpath.STAMP, stamp + '\n\n{"rung": "assigned", "started": @STARTED@, "finished": @FINISHED@}')
     return tmp_path
 
@@ -86,6 +89,10 @@ def pass_credential(root: Path) -> None:
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {
+    "another host name": lambda root: write(root, "etc/hostname", "berth-8\n"),
+    "no host name": lambda root: (root / "etc/hostname").unlink(),
+    "a running name that is not the assigned one": lambda root: write(
+        root, fastpath.STAMP, (root / fastpath.STAMP).read_text().replace("running\t", "running\tno-")),
     "no stamp": lambda root: (root / fastpath.STAMP).unlink(),
     "half a stamp": lambda root: write(root, fastpath.STAMP, fastpath.HEADER + "\n"),
     "a stamp of another version": lambda root: write(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,50 @@ def test_what_was_proven_is_the_real_roots(tmp_path: Path, real: Path) -> None:
     assert (real / "var/lib/homeport/software-ek.pem").read_text() == "key"
     assert (real / "var/lib/homeport").stat().st_mode & 0o777 == 0o700
     assert in_run(tmp_path) == [] and prepared.read(tmp_path) is None
+
+
+LINK, SCRIPT = "etc/systemd/network/98-nmstate-enp1s0.link", "etc/NetworkManager/dispatcher.d/nmstate-enp1s0-up.sh"
+
+
+@pytest.mark.parametrize(("said", "there", "expected"), [
+    ("berth-7", None, "berth-7\n"),
+    ("berth-7", "# by hand\nberth-7\n", "# by hand\nberth-7\n"),  # as it is
+    ("berth-7", "image\n", "berth-7\n"),  # as on the real root: what is assigned counts
+    ("", "image\n", None),
+    (None, "image\n", "image\n"),  # nothing is said: not that of the initramfs, either
+    (None, None, None),
+])
+def test_the_host_name_of_the_document(
+    tmp_path: Path, real: Path, said: str | None, there: str | None, expected: str | None,
+) -> None:
+    """Before systemd sets it there; without it the real root would have to apply all of it once more."""
+    machine = after_a_run(tmp_path)
+    put(tmp_path, "etc/hostname", f"{said or 'dracut'}\n", 0o644)
+    manifest = replace(keep(tmp_path), hostname=said)
+    Store(tmp_path).write_manifest(manifest)
+    if there is not None:
+        put(real, "etc/hostname", there, 0o644)
+    handover.handover(machine, real)
+    name = real / "etc/hostname"
+    assert (name.read_text() if name.exists() else None) == expected
+    assert not name.exists() or name.stat().st_mode & 0o777 == 0o644
+    assert Store(real).read_manifest() == manifest
+
+
+def test_what_no_profile_can_say(tmp_path: Path, real: Path) -> None:
+    """udev's file for alternative names, dispatch scripts: those of the document, and no others that lie there."""
+    machine = after_a_run(tmp_path)
+    put(tmp_path, LINK, "[Link]\nAlternativeName=uplink0\n", 0o644)
+    put(tmp_path, SCRIPT, "#!/bin/sh\n", 0o755)
+    put(tmp_path, LINK.replace("enp1s0", "enp9s0"), "[Link]\n", 0o644)
+    put(real, LINK, "[Link]\nAlternativeName=old\n", 0o644)
+    manifest = replace(keep(tmp_path), side_files=(LINK, SCRIPT))
+    Store(tmp_path).write_manifest(manifest)
+    handover.handover(machine, real)
+    assert (real / LINK).read_text() == "[Link]\nAlternativeName=uplink0\n"
+    assert (real / SCRIPT).stat().st_mode & 0o777 == 0o755
+    assert [file.name for file in (real / LINK).parent.iterdir()] == [Path(LINK).name]
+    assert Store(real).read_manifest() == manifest
 
 
 @pytest.mark.parametrize("link", ["/dev/null", "/usr/lib/systemd/system/homeport.service"])

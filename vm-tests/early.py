@@ -20,6 +20,10 @@ homeport() {{ echo "+ homeport $*"; /usr/bin/homeport "$@"; echo "+ $?"; }}
 early() {{
     mkdir -p /sysroot
     mount --bind / /sysroot
+    # An initramfs has an /etc of its own: what is written there does not reach the real root by itself.
+    mount -t tmpfs -o mode=0755 tmpfs /mnt
+    cp -a /etc/. /mnt/
+    mount --move /mnt /etc
     for folder in /etc/NetworkManager/system-connections /var/lib/homeport /usr/lib/NetworkManager/system-connections
     do
         mount -t tmpfs -o mode=0700 tmpfs $folder

@@ -21,6 +21,7 @@ from vm.wire import Capture
 from world import World
 
 FIRST = "192.168.122.77/24"
+LINK = f"/etc/systemd/network/98-nmstate-{NIC}.link"
 
 
 @pytest.fixture
@@ -195,6 +196,44 @@ def test_the_initramfs_asks_and_the_real_root_does_not(
     boot = machine.boot(f"homeport.config={url}", "homeport.initrd=off")
     assert_seed(machine, boot)
     assert [step["name"] for step in boot.status["steps"]] != []
+
+
+def test_what_is_beside_the_profiles_is_handed_over_too(
+    world: World, server: ConfigServer, machine: Machine
+) -> None:
+    """The host name and an alternative name: nothing is applied a second time, and the next boot has them as well."""
+    world.dhcp.start()
+    # What udev does with the file when a machine starts: there is none in a container.
+    before_systemd(machine, before=f"for name in $(sed -n s/^AlternativeName=//p /sysroot{LINK}); do "
+                                   f"ip link property add dev {NIC} altname $name; done")
+    document = seed_document().replace("      interfaces:\n", (
+        "      hostname: {running: berth-7, config: berth-7}\n      interfaces:\n"))
+    document = document.replace(
+        "          state: up\n", "          state: up\n          alt-names: [{name: uplink0}]\n")
+    url = server.put(SEED, document)
+    boot = machine.boot(f"homeport.config={url}", "homeport.initrd=always")
+    assert "handed over to the real root" in log(machine)
+    assert_seed(machine, boot)
+    assert (boot.status["rung"], boot.status["exit"], boot.status["changed"]) == ("assigned", 0, False)
+    assert not any("checkpoint-create" in e["MESSAGE"] for e in machine.journal("NetworkManager.service"))
+    assert "AlternativeName=uplink0" in machine.read(LINK)
+    assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
+    assert machine.run(["uname", "-n"]).stdout == machine.read("/etc/hostname") == "berth-7\n"
+
+    later = (f"homeport.config={url}", "homeport.initrd=off")
+    for fast in (False, True):  # another argument is the long way
+        machine.power_off()
+        boot = machine.boot(*later)
+        assert ([step["name"] for step in boot.status["steps"]] == ["fast path"]) == fast
+        assert not boot.status["changed"]
+        assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
+        assert machine.run(["uname", "-n"]).stdout == "berth-7\n"
+
+    machine.power_off()
+    machine.write("/etc/hostname", "another\n")
+    boot = machine.boot(*later)
+    assert boot.status["exit"] == 0
+    assert machine.run(["uname", "-n"]).stdout == machine.read("/etc/hostname") == "berth-7\n"
 
 
 def test_a_real_root_that_cannot_be_written(

@@ -16,6 +16,8 @@ of an unchanged boot follows as it will be published, but for the times:
     keyfile   <path> <CRC-32 of its bytes>            and it must be a regular file, 0600
     up        <interface> <UUID of the profile that must be active on it>
     address   <interface> <address>
+    running   <host name>                             that of the kernel, if the document wants one
+    host-name <host name, or empty>                   the configured one, /etc/hostname, likewise
 """
 
 from __future__ import annotations
@@ -106,6 +108,12 @@ def checksum(data: bytes) -> str:
     return str(zlib.crc32(data))
 
 
+def host_name(root: str) -> str:
+    """The configured host name: the first line of /etc/hostname that is no comment (hostname(5)); "" if there is none."""
+    lines = (line.strip() for line in _read(root, "etc/hostname").splitlines())
+    return next((line for line in lines if line and not line.startswith("#")), "")
+
+
 def _holds(root: str, fact: list[str]) -> bool:
     if fact[0] == "as-was":
         return as_was(root, fact[1]) == "\t".join(fact[2:])
@@ -115,6 +123,10 @@ def _holds(root: str, fact: list[str]) -> bool:
         return credential() == fact[1]
     if fact[0] == "fw-cfg":
         return firmware_file(root) == fact[1]
+    if fact[0] == "running":
+        return os.uname().nodename == fact[1]
+    if fact[0] == "host-name":
+        return host_name(root) == fact[1]
     if fact[0] == "keyfile":
         path = os.path.join(root, fact[1])
         if os.lstat(path).st_mode & 0o177777 != 0o100600:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from homeport import kept, offline, prepared, start, steps
+from homeport import fastpath, kept, offline, prepared, start, steps
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
@@ -47,6 +48,9 @@ RELABEL_LINES = (
     "# Written in the initramfs, where no SELinux policy was loaded (tmpfiles.d(5), z: restore the label).\n"
     "z /etc/NetworkManager/system-connections - - - -\n"
     "z /etc/NetworkManager/system-connections/homeport-*.nmconnection - - - -\n"
+    "z /etc/NetworkManager/dispatcher.d/nmstate-*.sh - - - -\n"
+    "z /etc/systemd/network/98-nmstate-*.link - - - -\n"
+    "z /etc/hostname - - - -\n"
     "Z /var/lib/homeport - - - -\n")
 
 
@@ -119,7 +123,28 @@ def give(machine: Machine, real: Path) -> None:
         # A key that is there already is the machine's; a second one would make it another machine.
         if data is not None and read_file(real, path, LIMIT) is None:
             write_atomic(real, path, data)
+    give_beside(machine, real)
     there.write_manifest(replace(announced, stale=(), complete=True))
+
+
+def give_beside(machine: Machine, real: Path) -> None:
+    """What the document says of this machine beside its profiles, as persist.py would keep it there. Raises OSError.
+
+    The document's host name takes the place of another one; where it says none, the real root's own stays, whatever
+    the initramfs is called.
+    """
+    manifest = machine.store.read_manifest()
+    for path in manifest.side_files:
+        data = read_file(machine.root, path, LIMIT)
+        if data is not None and data != read_file(real, path, LIMIT):
+            make_dir(real, os.path.dirname(path))
+            write_atomic(real, path, data, stat.S_IMODE(os.stat(resolve(machine.root, path)).st_mode))
+    if manifest.hostname is None or manifest.hostname == fastpath.host_name(str(real)):
+        return
+    if manifest.hostname:
+        write_atomic(real, "/etc/hostname", f"{manifest.hostname}\n".encode(), 0o644)
+    else:
+        remove(real, "/etc/hostname")
 
 
 def leave(machine: Machine, why: str, fetched: bool) -> None:

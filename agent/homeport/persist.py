@@ -19,7 +19,7 @@ from homeport import fastpath
 from homeport.core.keyfile import Keyfile, add_dns, own_profiles, parse
 from homeport.core.plan import Plan
 from homeport.core.strangers import without
-from homeport.errors import ApplyError, PersistError
+from homeport.errors import ApplyError, HomeportError, PersistError
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Device, Profile
@@ -27,6 +27,7 @@ from homeport.host.store import INFLIGHT, LIMIT, PREPARED, STAMP, Manifest, Owne
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
 from homeport.sources import Reply, drive
+from homeport.transaction import SIDE_FILES
 
 log = logging.getLogger(__name__)
 
@@ -43,6 +44,7 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
         if replace(former, proven_at=0.0) != replace(manifest, keyfiles=files, complete=True, proven_at=0.0):
             store.write_manifest(replace(manifest, keyfiles=files, complete=True))
         if keyfiles.intact(machine.root, former) and oem.is_written(machine.root, texts):
+            keep_name(machine, plan.hostname)
             write_stamp(machine, plan, reply, files)
             return "unchanged"
     remove(machine.root, STAMP)
@@ -53,8 +55,7 @@ def write_all(machine: Machine, plan: Plan, reply: Reply) -> str:
     gone = keyfiles.remove_owned(machine.root, announced, keep=[file.path for file in files])
     adopt(machine, files, gone)
     oem.write(machine.root, texts)
-    if plan.hostname is not None:
-        manager.save_hostname(plan.hostname)
+    keep_name(machine, plan.hostname)
     store.write_manifest(replace(announced, stale=(), complete=True))
     write_stamp(machine, plan, reply, files)
     manager.reload_dns()
@@ -66,8 +67,26 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
     return Manifest(
         revision=plan.assignment.revision, source=reply.source, etag=reply.etag, url=reply.url,
         content_type=reply.content_type, identity=f"{who.kind}:{who.value}" if who else "", proven_at=time.time(),
-        reconciles=reply.reconciles,
+        reconciles=reply.reconciles, hostname=plan.hostname, side_files=side_files(machine, plan),
         other_files=(oem.PATH,) if oem.is_elemental(machine.root) else ())
+
+
+def side_files(machine: Machine, plan: Plan) -> tuple[str, ...]:
+    """What nmstate has written for this document in folders of others, where no profile can say it."""
+    names = [interface["name"] for interface in plan.desired.get("interfaces", ())
+             if interface.get("alt-names") or interface.get("dispatch")]
+    paths = [f"{folder}/{pattern.format(name=name)}" for name in names for folder, pattern in SIDE_FILES]
+    return tuple(path for path in paths if os.path.isfile(machine.root / path))
+
+
+def keep_name(machine: Machine, name: str | None) -> None:
+    """The configured host name, "" for none; None leaves it as it is. Raises PersistError."""
+    if name is None or name == fastpath.host_name(str(machine.root)):
+        return
+    try:
+        machine.manager.save_hostname(name)
+    except HomeportError as error:
+        raise PersistError(f"in force, but the host name {name} cannot be kept: {error.message}", error.hint) from error
 
 
 def our_keyfiles(machine: Machine, plan: Plan) -> dict[str, tuple[str, Keyfile]]:
@@ -172,6 +191,11 @@ def write_stamp(machine: Machine, plan: Plan, reply: Reply, files: tuple[OwnedFi
             return  # something is meant to be down or away: the long way knows how to look at that
         lines.append(f"up\t{name}\t{device.profile}")
     lines += [f"address\t{name}\t{address}" for name, address in static_addresses(plan)]
+    lines += [f"as-was\t{path}\t{fastpath.as_was(root, path)}" for path in side_files(machine, plan)]
+    if plan.running_name:
+        lines.append(f"running\t{plan.running_name}")
+    if plan.hostname is not None:
+        lines.append(f"host-name\t{plan.hostname}")
     stamp = "\n".join(lines) + "\n\n"
     former = read_file(machine.root, STAMP, LIMIT) or b""
     if former.startswith(stamp.encode()):

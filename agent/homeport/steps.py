@@ -17,7 +17,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from homeport import prepared, runtime, sources
-from homeport.core import document, former, identity, strangers
+from homeport.core import beside, document, former, identity, strangers
 from homeport.core.checks import check_meaning
 from homeport.core.compare import differences
 from homeport.core.document import Assignment
@@ -31,7 +31,7 @@ from homeport.errors import DocumentError, HomeportError, NoAssignment, Pending,
 from homeport.host import facts, journal, nics, nmstatectl, preflight, profiles
 from homeport.host.ahead import Ahead
 from homeport.host.store import Manifest
-from homeport.host.tpmdevice import why_absent
+from homeport.host.tpmdevice import WAIT, await_tpm
 from homeport.machine import Machine
 from homeport.sources import Reply
 from homeport.sources.patience import SYSTEM_CLOCK, delays
@@ -80,7 +80,7 @@ def read_tpm(machine: Machine) -> TpmFact | None:
     if not identity.needs_tpm(machine.facts, order=settings.identity_order, override=settings.identity,
                               templates=(*settings.config, settings.report)):
         return None
-    if absent := why_absent(machine.root):
+    if absent := await_tpm(machine.root, machine.patience(WAIT)):
         return TpmFact(fault=absent)
     from homeport.host import tpm
     return tpm.read_fact(machine.root, limit=machine.patience(settings.tpm_timeout))
@@ -195,8 +195,11 @@ def understand(machine: Machine, reply: Reply) -> Assignment:
         return assignment
 
 
-def make_plan(machine: Machine, assignment: Assignment) -> Plan:
-    """7. What will change on this machine, and that it can be done; nothing has changed yet."""
+def make_plan(machine: Machine, assignment: Assignment, without: Collection[str] = ()) -> Plan:
+    """7. What will change on this machine, and that it can be done; nothing has changed yet.
+
+    Nor is anything taken away of what the former assignment had on the interfaces `without` which this one is.
+    """
     with machine.report.step("plan") as notes:
         resolved = find_nics(machine, stated(assignment))
         notes += resolved.notes
@@ -208,7 +211,7 @@ def make_plan(machine: Machine, assignment: Assignment) -> Plan:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
         before = former_state(machine)
-        desired = former.removing(resolved.config, before)
+        desired = former.removing(of_this_stage(machine.stage, resolved.config), before)
         shown = current_state(machine)
         if ownership.override:
             desired = former.keeping_ip(desired, shown, ownership.foreign)
@@ -232,6 +235,17 @@ def stated(assignment: Assignment) -> Assignment:
         return assignment
     from homeport import givenkeyfiles
     return givenkeyfiles.stated(assignment)
+
+
+def of_this_stage(stage: Stage, config: dict[str, Any]) -> dict[str, Any]:
+    """In the initramfs without the running host name: NetworkManager there, without hostnamed, puts back the one of its
+    /etc/hostname; and the real root sets its own when it starts, from what is handed over.
+    """
+    if stage is not Stage.INITRD or "running" not in (config.get("hostname") or {}):
+        return config
+    hostname = {key: value for key, value in config["hostname"].items() if key != "running"}
+    return {key: value for key, value in config.items() if key != "hostname"} | (
+        {"hostname": hostname} if hostname else {})
 
 
 def of_keyfiles(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:

@@ -29,7 +29,8 @@ class Plan:
     NetworkManager is given, by name, where the assignment is keyfiles; then `desired` only says what they bring
     about, and `names` has their interfaces. `strangers` is what others added to interfaces of ours: a change is
     applied with it, and nothing else of it is ours. `parts` are the plans of single cards where each is put in force
-    by itself: `card` is the profile beside which that happens.
+    by itself: `card` is the profile beside which that happens. `left_alone` are cards of the assignment that it is
+    not put in force on, because the root file system stands on them.
     """
 
     assignment: Assignment
@@ -45,6 +46,7 @@ class Plan:
     strangers: Mapping[str, Added] = field(default_factory=dict)
     parts: tuple[Plan, ...] = ()
     card: Card | None = None
+    left_alone: frozenset[str] = frozenset()
 
     @property
     def in_force(self) -> bool:
@@ -63,6 +65,11 @@ class Plan:
         """The configured host name that the desired state wants ("" for none), None if it wants nothing."""
         wanted = (self.desired.get("hostname") or {}).get("config")
         return None if wanted is None else str(wanted)
+
+    @property
+    def running_name(self) -> str:
+        """The running host name that the desired state wants, "" if it wants nothing."""
+        return str((self.desired.get("hostname") or {}).get("running") or "")
 
     @property
     def in_memory(self) -> dict[str, Any]:
@@ -108,14 +115,19 @@ class Plan:
 def refuse_to_move(plan: Plan, protected: Collection[str]) -> None:
     """Raises RootOnNetwork if anything would change on the interfaces that the root file system stands on.
 
-    The document is put in force as a whole or not at all: a part of it nobody has asked for. One that leaves those
-    interfaces out is put in force like any other.
+    A document is put in force as a whole or not at all: a part of it nobody has asked for. One that leaves those
+    interfaces out is put in force like any other; one that is about each card for itself is made to (`runtime.py`).
     """
-    touched = set(protected) & {*plan.interfaces, *plan.retired, *_named(plan.desired)}
-    if touched and not plan.in_force:
+    if touched := would_move(plan, protected):
         raise RootOnNetwork(
             f"the root file system stands on {', '.join(sorted(touched))}: left as it is",
             "put in force by the initramfs at the next boot, if homeport works there")
+
+
+def would_move(plan: Plan, protected: Collection[str]) -> frozenset[str]:
+    """Those of the `protected` interfaces that the plan is about, if it changes anything."""
+    touched = frozenset(protected) & {*plan.interfaces, *plan.retired, *_named(plan.desired)}
+    return frozenset() if plan.in_force else touched
 
 
 def _named(desired: Mapping[str, Any]) -> Iterator[str]:

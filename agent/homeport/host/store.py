@@ -70,7 +70,9 @@ class Manifest:
 
     `volatile` is set for what is not persisted, `beside` has the interfaces whose profiles, not ours, were added to.
 
-    `fallback` marks a configuration that is kept on disk although it is not an assignment.
+    `fallback` marks a configuration that is kept on disk although it is not an assignment. `hostname` is the host name
+    that the document wants configured ("" for none, None if it says nothing), `side_files` what nmstate wrote for it
+    beside the profiles.
     """
 
     revision: str = ""
@@ -87,6 +89,8 @@ class Manifest:
     volatile: bool = False
     reconciles: bool = False
     beside: tuple[str, ...] = ()
+    hostname: str | None = None
+    side_files: tuple[str, ...] = ()
 
     @property
     def owned(self) -> tuple[OwnedFile, ...]:
@@ -139,7 +143,7 @@ class Store:
             return Manifest()
         try:
             files = {key: tuple(OwnedFile(**item) for item in data.get(key, ())) for key in ("keyfiles", "stale")}
-            lists = {key: tuple(data.get(key, ())) for key in ("other_files", "beside")}
+            lists = {key: tuple(data.get(key, ())) for key in ("other_files", "beside", "side_files")}
             fields: dict[str, Any] = {**data, **files, **lists}
             return Manifest(**fields)
         except (TypeError, ValueError):
