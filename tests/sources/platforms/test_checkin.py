@@ -191,6 +191,24 @@ def test_what_is_refused_is_not_told_again(tmp_path: Path, start: Start) -> None
     assert len(service.requests) == 1
 
 
+@pytest.mark.parametrize("name", ["azure", "packet", "scaleway"])
+def test_no_service_sends_us_elsewhere(tmp_path: Path, start: Start, name: str) -> None:
+    """Neither with the question nor with the message."""
+    other = Told(lambda *request: (200, b"{}"))
+    answers = iter([(200, b'{"phone_home_url": "%s/phone-home"}')] if name == "packet" else [])
+    elsewhere = start(other)
+
+    def redirect(method: str, target: str, headers: Any, body: bytes) -> told.Answer:
+        status, reply = next(answers, (307, b""))
+        return status, reply % base.encode() if reply else reply
+
+    service = Told(redirect, headers={"Location": f"{elsewhere}/there"})
+    base = start(service)
+    with pytest.raises(SourceError):
+        tell(at(name, base), tmp_path)
+    assert len(service.requests) == 1 + (name == "packet") and other.requests == []
+
+
 def test_who_wants_to_hear() -> None:
     """Those that Afterburn checks in at."""
     assert {each.name for each in platforms.PLATFORMS if each.check_in} == {"azure", "packet", "scaleway"}
