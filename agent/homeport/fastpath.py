@@ -109,7 +109,7 @@ def checksum(data: bytes) -> str:
 
 
 def host_name(root: str) -> str:
-    """The configured host name: the first line of /etc/hostname that is no comment (hostname(5)); "" if there is none."""
+    """The configured host name, "" if there is none: the first line that is no comment (hostname(5))."""
     lines = (line.strip() for line in _read(root, "etc/hostname").splitlines())
     return next((line for line in lines if line and not line.startswith("#")), "")
 
