@@ -12,7 +12,7 @@ from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, in_run, keep, make, put
 
 from homeport import handover, prepared, start
-from homeport.host import keyfiles, mounts
+from homeport.host import keyfiles
 from homeport.host.files import write_atomic
 from homeport.host.store import INITRD, Store
 from homeport.machine import Machine
@@ -142,6 +142,9 @@ def test_a_stranger_holds_the_name(tmp_path: Path, real: Path) -> None:
     ("UUID=1\t/etc\text4\tx-initrd.mount\n", "", "/etc is another file system"),
     ("# a comment\nUUID=1 /var/lib/homeport ext4\n", "", "/var/lib/homeport is another file system"),
     ("UUID=1 / nfs defaults\n", "root=nfs:192.0.2.1:/", "it is on the network (root=nfs:192.0.2.1:/)"),
+    ("", "systemd.mount-extra=PARTLABEL=var:/var:ext4:noatime", "/var is another file system"),
+    ("", "systemd.mount-extra=/dev/sda3:/var/lib/", "/var/lib is another file system"),
+    ("", "ostree=/ostree/boot.1/x/y/0", "/var is another file system"),
     ("no var", "", "there is no /var/lib yet"),
 ])
 def test_what_cannot_be_written_now_waits_in_run(
@@ -323,35 +326,3 @@ def test_a_card_that_is_not_there_yet(tmp_path: Path, real: Path, capsys: pytest
     handover.handover(make(tmp_path, CONFIG), real)
     assert in_run(tmp_path) == [] and prepared.read(tmp_path) is None
     assert "enp9s0" in capsys.readouterr().out
-
-
-# -- the real root --
-
-@pytest.mark.parametrize(("fstab", "fstype", "possible"), [
-    ({"/": ("ext4", "defaults")}, "ext4", True),
-    ({"/": ("auto", "rw,noatime")}, "xfs", True),
-    ({"/": ("ext4", "defaults,ro")}, "ext4", False),
-    ({}, "ext4", False),  # an image that nobody makes writable
-    ({"/": ("squashfs", "defaults")}, "squashfs", False),
-    ({"/": ("nfs", "defaults")}, "nfs4", False),
-])
-def test_made_writable_only_where_the_real_root_does_so_itself(
-    real: Path, fstab: dict[str, tuple[str, str]], fstype: str, possible: bool, monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(handover, "mounted_type", lambda _: fstype)
-    assert handover.may_be_made_writable(real, fstab) == possible
-
-
-@pytest.mark.parametrize(("read_only", "why"), [
-    (("", "etc", "var/lib"), ""),  # as the initramfs has mounted it
-    (("etc",), "it is read-only"),  # by a mount of its own: not to be helped by remounting the rest
-    ((), ""),
-])
-def test_a_part_that_is_read_only_by_itself(
-    tmp_path: Path, real: Path, read_only: tuple[str, ...], why: str, monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    put(real, "etc/fstab", "UUID=1 / ext4 defaults 0 1\n", 0o644)
-    monkeypatch.setattr(handover, "mounted_type", lambda _: "ext4")
-    monkeypatch.setattr(mounts, "is_read_only", lambda path: Path(path) in [real / each for each in read_only])
-    assert handover.obstacle(make(tmp_path), real) == why
-

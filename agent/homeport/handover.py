@@ -7,18 +7,16 @@
     nothing ran here     a document at hand is rendered for the real root's NetworkManager, which starts straight into
                          it; the real root's homeport proves it
 
-Knows the order of writes, and what of the real root may be written now. Never raises for what the real root's homeport
+Knows the order of writes. Never raises for what the real root's homeport
 can do later, and says so.
 """
 
 from __future__ import annotations
 
-import errno
 import logging
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -26,9 +24,9 @@ from homeport import fastpath, kept, offline, prepared, start, steps
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
-from homeport.host import journal, keyfiles, mounts, rootfs
+from homeport.host import journal, keyfiles, realroot
 from homeport.host.facts import read_machine_id
-from homeport.host.files import is_dir, make_dir, read_file, remove, resolve, write_atomic
+from homeport.host.files import make_dir, read_file, remove, resolve, write_atomic
 from homeport.host.store import LIMIT, STAMP, Store
 from homeport.machine import Machine
 from homeport.prepare import REAL_ROOT, note, tell
@@ -38,11 +36,6 @@ log = logging.getLogger(__name__)
 
 # The one unit whose mask switches all of homeport off.
 UNIT = "etc/systemd/system/homeport.service"
-# Where a file system of its own would hide what is written now.
-PLACES = {"/etc": "/etc", "/etc/NetworkManager": "/etc", "/var": "/var", "/var/lib": "/var",
-          "/var/lib/homeport": "/var"}
-# Those on which a read-only mount may be made writable for a moment. Not an image's own kinds, and not the network.
-WRITABLE_TYPES = ("ext4", "xfs", "btrfs", "f2fs", "ext2", "ext3")
 RELABEL = "run/tmpfiles.d/homeport-relabel.conf"
 RELABEL_LINES = (
     "# Written in the initramfs, where no SELinux policy was loaded (tmpfiles.d(5), z: restore the label).\n"
@@ -88,11 +81,11 @@ def after_a_run(machine: Machine, real: Path, early: Mapping[str, object]) -> No
     if not machine.store.read_manifest().complete or machine.store.read_assigned() is None:
         log.info("nothing to hand over: nothing was proven in the initramfs")
         return
-    if why := obstacle(machine, real):
+    if why := realroot.obstacle(machine.facts.cmdline, machine.root, real):
         leave(machine, why, bool(early.get("fetched")))
         return
     try:
-        with as_writable(real):
+        with realroot.as_writable(real):
             give(machine, real)
     except (HomeportError, OSError) as error:
         leave(machine, str(error), bool(early.get("fetched")))
@@ -215,69 +208,6 @@ def render(machine: Machine, rung: str, reply: Reply, real: Path) -> bool:
 
 
 # -- the real root --
-
-def obstacle(machine: Machine, real: Path) -> str:
-    """Why the real root's own files cannot be written from here; "" if they can, or can be made to."""
-    if where := rootfs.network_root(machine.facts.cmdline, machine.root):
-        return f"it is on the network ({where.reason})"
-    fstab = read_fstab(real)
-    for point, place in PLACES.items():
-        if point in fstab and not os.path.ismount(resolve(real, place)):
-            return f"{point} is another file system, which is not mounted yet"
-    for folder in ("/etc", "/var/lib"):
-        if not is_dir(real, folder):
-            return f"there is no {folder} yet"
-    # A part of it that is read-only by itself is so on purpose.
-    if is_read_only(real) and not (mounts.is_read_only(real) and may_be_made_writable(real, fstab)):
-        return "it is read-only"
-    return ""
-
-
-def read_fstab(real: Path) -> dict[str, tuple[str, str]]:
-    """Mount point -> type and options, as the real root mounts it itself (fstab(5))."""
-    try:
-        text = (read_file(real, "/etc/fstab", LIMIT) or b"").decode("utf-8", "replace")
-    except OSError:
-        return {}
-    lines = (line.split() for line in text.splitlines() if not line.lstrip().startswith("#"))
-    return {fields[1].rstrip("/") or "/": (fields[2], fields[3] if len(fields) > 3 else "")
-            for fields in lines if len(fields) > 2}
-
-
-def is_read_only(real: Path) -> bool:
-    return any(mounts.is_read_only(resolve(real, folder)) for folder in ("/etc", "/var/lib"))
-
-
-def may_be_made_writable(real: Path, fstab: Mapping[str, tuple[str, str]]) -> bool:
-    """Whether the real root makes itself writable in a moment: then nothing speaks against it now.
-
-    An image that is meant to stay as it is says `ro` there, or nothing at all.
-    """
-    fstype, options = fstab.get("/", ("", ""))
-    return bool(fstype) and "ro" not in options.split(",") and mounted_type(real) in WRITABLE_TYPES
-
-
-def mounted_type(real: Path) -> str:
-    """The type of the file system that is mounted at `real`, "" if none is."""
-    try:
-        lines = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return ""
-    found = [line.partition(" - ")[2].split()[0] for line in lines if line.split()[4] == str(real)]
-    return found[-1] if found else ""
-
-
-@contextmanager
-def as_writable(real: Path) -> Iterator[None]:
-    """A context in which the real root can be written. Raises OSError."""
-    if not is_read_only(real):
-        yield
-        return
-    with mounts.writable(real):
-        if is_read_only(real):
-            raise OSError(errno.EROFS, "a part of it stays read-only", str(real))
-        yield
-
 
 def relabel(root: Path, real: Path) -> None:
     """Where the real root has SELinux, its tmpfiles give our files their labels before NetworkManager reads them."""
