@@ -1,7 +1,8 @@
 """The TPM of this machine: its endorsement key, and the proof that we have it.
 
-Knows where the TPM is, how to speak to it within a time limit, and that nothing of ours may stay in it: keys and
-sessions are transient and flushed, nothing is made persistent. What is said is `core/tpm`.
+Knows where the TPM is, how to speak to it within a time limit (from a process of its own: tpmchild.py), and that
+nothing of ours may stay in it: keys and sessions are transient and flushed, nothing is made persistent. What is said
+is `core/tpm`.
 
 /dev/tpmrm0 is the kernel's resource manager: other programs use the TPM at the same time. A socket in its place
 is spoken to as well: that is how a container is lent the software TPM of its host.
@@ -19,7 +20,7 @@ import stat
 import time
 from collections.abc import Callable
 from types import TracebackType
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from homeport.core.identity import TpmFact
 from homeport.core.tpm import commands, keys, templates, wire
@@ -28,7 +29,8 @@ from homeport.core.tpm.der import Key, NotDer, RsaKey
 from homeport.core.tpm.keys import EndorsementKey, Method
 from homeport.core.tpm.wire import Answer, Malformed, OldTpm, Refused
 from homeport.errors import SourceError
-from homeport.host.tpmdevice import DEVICE, Where, why_absent
+from homeport.host.tpmchild import Apart, Transport
+from homeport.host.tpmdevice import DEVICE, Where, await_tpm
 
 log = logging.getLogger(__name__)
 
@@ -50,19 +52,11 @@ class TpmError(SourceError):
     """The TPM is not there, or does not do what it is asked."""
 
 
-class Transport(Protocol):
-    """A way to the TPM. Raises OSError; TimeoutError after `seconds`, and then it cannot be used again."""
-
-    def exchange(self, command: bytes, seconds: float) -> bytes: ...
-
-    def close(self) -> None: ...
-
-
 class DeviceFile:
     """/dev/tpmrm0: one write is a command, one read its answer (drivers/char/tpm/tpm-dev-common.c)."""
 
     def __init__(self, path: str) -> None:
-        # Not blocking: then a command runs in the background of the kernel, and poll() knows its end.
+        # Not blocking: then write() comes back at once. poll() knows the end of a command, and may not come back before.
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def exchange(self, command: bytes, seconds: float) -> bytes:
@@ -326,17 +320,30 @@ class Tpm:
 
 def open_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:
     """The TPM of the machine below `root`. Raises TpmError with why there is none."""
+    if absent := await_tpm(root):
+        raise TpmError(absent, HINT)
     path = os.path.join(root, DEVICE)
     try:
-        is_socket = stat.S_ISSOCK(os.stat(path).st_mode)
-        return Tpm(StreamSocket(path) if is_socket else DeviceFile(path), limit=limit)
+        return Tpm(Apart(lambda: _connect(path)), limit=limit)
     except FileNotFoundError:
-        raise TpmError(why_absent(root) or f"This machine's TPM, /{DEVICE}, has gone away", HINT) from None
+        raise TpmError(f"This machine's TPM, /{DEVICE}, has gone away", HINT) from None
+    except TimeoutError:
+        raise TpmError(f"This machine's TPM, /{DEVICE}, does not open", HINT) from None
     except OSError as error:
-        words = {errno.EBUSY: "another program holds it", errno.EACCES: "only root may use it",
-                 errno.EPERM: "only root may use it"}
-        raise TpmError(f"Cannot open this machine's TPM, /{DEVICE}: {words.get(error.errno or 0, error.strerror)}",
-                       HINT) from None
+        raise TpmError(f"Cannot open this machine's TPM, /{DEVICE}: {_why_closed(error)}", HINT) from None
+
+
+def _connect(path: str) -> Transport:
+    return StreamSocket(path) if stat.S_ISSOCK(os.stat(path).st_mode) else DeviceFile(path)
+
+
+def _why_closed(error: OSError) -> str:
+    if error.errno == errno.EBUSY:
+        return "another program holds it"
+    if error.errno not in (errno.EACCES, errno.EPERM):
+        return error.strerror or str(error)
+    # systemd looks char-tpm up when a unit is started (systemd.resource-control(5), DeviceAllow=).
+    return "only root may use it" if os.geteuid() else "its driver came after this unit's list of devices was made"
 
 
 def the_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:

@@ -1,4 +1,4 @@
-"""Whether this machine has a TPM that the kernel lets us use, known at the price of a look.
+"""Whether this machine has a TPM that the kernel lets us use, known at the price of a look, or of a short wait.
 
 Apart from `tpm.py`, which knows how to speak to it: most machines that boot have none, and need none of that.
 """
@@ -6,32 +6,67 @@ Apart from `tpm.py`, which knows how to speak to it: most machines that boot hav
 from __future__ import annotations
 
 import os
+import time
 
 Where = str | os.PathLike[str]
 
 # The kernel's resource manager: other programs use the TPM at the same time.
 DEVICE = "dev/tpmrm0"
 SYSFS = "sys/class/tpm"
+# The firmware's word that there is a TPM 2.0 (TCG ACPI Specification), driver or not.
+FIRMWARE_TABLE = "sys/firmware/acpi/tables/TPM2"
+UDEV_BUSY = "run/udev/queue"
+WAIT = 5.0  # seconds for a driver that is still to be loaded
+PAUSE = 0.05
+
+_waited: set[str] = set()
+
+
+def await_tpm(root: Where = "/", seconds: float = WAIT) -> str:
+    """`why_absent`, once a TPM that may be still to come has had `seconds`: once for all who ask in this process.
+
+    It may if the firmware or the kernel knows of one, or while udev loads drivers.
+    """
+    end = time.monotonic() + (0 if os.fspath(root) in _waited else seconds)
+    while (absent := why_absent(root)) and _may_come(root) and time.monotonic() < end:
+        _waited.add(os.fspath(root))
+        time.sleep(PAUSE)
+    return absent
+
+
+def _may_come(root: Where) -> bool:
+    if _is_old(root):
+        return False
+    return bool(_chips(root)) or any(os.path.exists(os.path.join(root, sign)) for sign in (FIRMWARE_TABLE, UDEV_BUSY))
 
 
 def why_absent(root: Where = "/") -> str:
     """Why the machine below `root` has no TPM for us; "" if it has one."""
     if os.path.exists(os.path.join(root, DEVICE)):
         return ""
-    try:
-        names = sorted(os.listdir(os.path.join(root, SYSFS)))
-    except OSError:
-        names = []
-    chips = [name for name in names if name.startswith("tpm") and not name.startswith("tpmrm")]
-    for chip in chips:
-        folder = os.path.join(root, SYSFS, chip)
-        # tpm_version_major is since Linux 5.10; before, `caps` was a TPM 1.2's alone.
-        if _first_line(os.path.join(folder, "tpm_version_major")) == "1" or os.path.exists(
-                os.path.join(folder, "device/caps")):
-            return "This machine's TPM is a TPM 1.2, and a TPM 2.0 is needed"
-    if chips:
+    if _is_old(root):
+        return "This machine's TPM is a TPM 1.2, and a TPM 2.0 is needed"
+    if _chips(root):
         return f"This machine has a TPM, but the kernel has made no /{DEVICE} for it"
+    if os.path.exists(os.path.join(root, FIRMWARE_TABLE)):
+        return "This machine has a TPM, says its firmware, but the kernel has no driver for it"
     return "This machine has no TPM that the kernel knows"
+
+
+def _chips(root: Where) -> list[str]:
+    """The folders of those that the kernel has a driver for, of whichever version."""
+    folder = os.path.join(root, SYSFS)
+    try:
+        names = sorted(os.listdir(folder))
+    except OSError:
+        return []
+    return [os.path.join(folder, name) for name in names if name.startswith("tpm") and not name.startswith("tpmrm")]
+
+
+def _is_old(root: Where) -> bool:
+    # tpm_version_major is since Linux 5.10; before, `caps` was a TPM 1.2's alone.
+    return any(_first_line(os.path.join(chip, "tpm_version_major")) == "1"
+               or os.path.exists(os.path.join(chip, "device/caps")) for chip in _chips(root))
 
 
 def _first_line(path: str) -> str:
