@@ -8,11 +8,13 @@ from typing import Any
 import pytest
 
 from homeport.core import platforms
+from homeport.core.document import check_document
 from homeport.core.facts import Nic
 from homeport.core.platforms.aliyun import MACS as ALIYUN
 from homeport.core.platforms.aws import MACS as AWS
 from homeport.core.platforms.gcp import NAME as GCP
 from homeport.core.platforms.oracle import NAME as ORACLE
+from homeport.core.yamlwrite import render_yaml
 from homeport.errors import DocumentError
 
 FIRST, SECOND, THIRD = (f"00:00:5e:00:53:0{number}" for number in (1, 2, 3))
@@ -138,3 +140,17 @@ def test_a_mac_that_is_listed_twice_is_one_nic(order: tuple[str, ...]) -> None:
     made = make("gcp", {GCP: [{"mac": mac} for mac in order]})
     metrics = {mac: entry["ipv4"]["auto-route-metric"] for mac, entry in interfaces(made).items()}
     assert metrics == ({FIRST: 100, SECOND: 200} if order[0] == FIRST else {SECOND: 100, FIRST: 300})
+
+
+def test_the_rule_for_all_goes_with_the_last_that_needs_it() -> None:
+    """Else it would be of a family that is off."""
+    def nic(mac: str, family: str, *addresses: str) -> dict[str, Any]:
+        prefix = {"ipv4": "24", "ipv6": "64"}[family]
+        return {"macAddress": mac, family: {"ipAddress": [{"privateIpAddress": each} for each in addresses],
+                                            "subnet": [{"prefix": prefix}]}}
+
+    made = make("azure", {"metadata/instance/network": {"interface": [
+        nic(FIRST, "ipv6", "2001:db8::4", "2001:db8::5"), nic("00:00:5e:00:53:0f", "ipv4", "10.0.0.4")]}})
+    assert set(interfaces(made)) == {FIRST} and made.absent
+    assert {rule["family"] for rule in made.tree["config"]["route-rules"]["config"]} == {"ipv6"}
+    assert check_document(render_yaml(made.tree).encode()).complaints == ()

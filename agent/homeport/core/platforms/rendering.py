@@ -43,7 +43,10 @@ def render(network: Network) -> Made:
     if routes:
         config["routes"] = {"config": [route_entry(route) for route in routes]}
     tables = {route.table for route in routes}
-    rules = [rule for rule in network.rules if rule.main_without_default or rule.table in {*tables, MAIN}]
+    rules = [rule for rule in network.rules if rule.table in {*tables, MAIN}]
+    # What all rules have in common is of no use to a family that has none, and may be off.
+    families = {rule.version for rule in rules if not rule.main_without_default}
+    rules = [rule for rule in rules if rule.version in families]
     if rules:
         config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
     if dns := resolver(network, links):
