@@ -22,6 +22,7 @@ from homeport.host.files import write_atomic
 from homeport.host.store import HANDOVER, INITRD
 from homeport.machine import Machine
 from homeport.settings import read_settings
+from homeport.sources import drive
 
 NETWORK = "rd.neednet=1"
 GENERATED_PATH = f"{keyfiles.RUN}/default_connection.nmconnection"
@@ -348,6 +349,50 @@ def test_a_root_that_is_not_there_is_told_once(
     (told,) = (message for message in caplog.messages if "real root cannot" in message)
     assert why in told and len(waits) < 2
     assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+
+
+@pytest.mark.parametrize("busy", [prepare.UDEV_BUSY, "a USB port"])
+@pytest.mark.parametrize("cmdline", [NETWORK, "root=UUID=12"])
+def test_a_drive_that_is_on_its_way(
+    tmp_path: Path, real: Path, busy: str, cmdline: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Before NetworkManager starts where the network is wanted, and before the real root is handed anything."""
+    machine = make(tmp_path, f"{cmdline} homeport.config=http://cfg.example/x")
+    put(tmp_path, busy, "")
+    monkeypatch.setattr(prepare, "drives_on_their_way", lambda root: busy == "a USB port")
+    monkeypatch.setattr(time, "sleep", lambda _: put(tmp_path, "dev/disk/by-label/HOMEPORT", ""))
+    if cmdline == NETWORK:
+        prepare.prepare(machine)
+    else:
+        assert prepare.has_something(machine, real)
+    assert drive.is_there(tmp_path)
+
+
+@pytest.mark.parametrize("left", [60.0, 2.0])
+def test_a_drive_that_never_comes(tmp_path: Path, left: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five seconds, or what is left: an empty card reader is on its way for good."""
+    passed = [100.0]
+    monkeypatch.setattr(prepare, "drives_on_their_way", lambda root: True)
+    machine = make(tmp_path, "root=UUID=12")
+    machine.ends = passed[0] + left
+    monkeypatch.setattr(time, "monotonic", lambda: passed[0])
+    monkeypatch.setattr(time, "sleep", lambda seconds: passed.append(passed.pop() + seconds))
+    prepare.wait_for_drive(machine)
+    assert passed[0] - 100.0 == pytest.approx(min(left, 5.0), abs=0.1)
+
+
+def test_systemd_does_not_wait_any_longer(
+    tmp_path: Path, real: Path, monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A TPM, a disk that hangs: with DHCP there is a network all the same."""
+    def killed(_: Machine) -> str:
+        raise KeyboardInterrupt
+    monkeypatch.setattr(start, "use_kept", killed)
+    put(tmp_path, GENERATED_PATH, GENERATED)
+    with pytest.raises(KeyboardInterrupt):
+        prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=http://cfg.example/x"))
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+    assert starts(tmp_path) and (tmp_path / INITRD).exists()
 
 
 def test_why_what_is_kept_is_not_used(tmp_path: Path, real: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +24,15 @@ from homeport.errors import Bug, HomeportError
 from homeport.host import facts, journal, rootfs
 from homeport.host.files import make_dir, read_file, write_atomic
 from homeport.host.store import HANDOVER, INITRD, LIMIT, RUN_DIR
+from homeport.host.usb import drives_on_their_way
 from homeport.machine import Machine
 from homeport.sources import drive, is_at_hand
 
 log = logging.getLogger(__name__)
 
+UDEV_BUSY = "run/udev/queue"
+DRIVE_WAIT = 5.0  # seconds
+PAUSE = 0.05
 REAL_ROOT = Path("/sysroot")
 DRACUTS = ("etc/cmdline", "etc/cmdline.d")
 PROFILES, DEVICES = "run/NetworkManager/system-connections", "run/NetworkManager/devices"
@@ -51,11 +56,24 @@ def prepare(machine: Machine) -> None:
 
 
 def has_something(machine: Machine, real: Path = REAL_ROOT) -> bool:
-    """Whether something ran here, or a document is at hand that the real root may want. Nothing is read for it."""
-    if note(machine.root) or is_at_hand(machine.settings, machine.root) or drive.is_there(machine.root):
+    """Whether something ran here, or a document is at hand that the real root may want. Nothing is read for it; a drive
+    that is on its way is waited for.
+    """
+    if note(machine.root):
+        return True
+    wait_for_drive(machine)
+    if is_at_hand(machine.settings, machine.root) or drive.is_there(machine.root):
         return True
     return any(not seed.startswith("/") or os.path.exists(root / seed.lstrip("/"))
                for seed in machine.settings.seed for root in (machine.root, real))
+
+
+def wait_for_drive(machine: Machine) -> None:
+    """While udev is at it, or the kernel still looks at a USB port, a drive with our label may come."""
+    end = time.monotonic() + machine.patience(DRIVE_WAIT)
+    while not drive.is_there(machine.root) and time.monotonic() < end and (
+            os.path.exists(machine.root / UDEV_BUSY) or drives_on_their_way(machine.root)):
+        time.sleep(PAUSE)
 
 
 def is_tidy(root: Path) -> bool:

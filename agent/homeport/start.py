@@ -28,7 +28,7 @@ from homeport.host import keyfiles, profiles
 from homeport.host.files import is_dir, make_dir, remove, write_atomic
 from homeport.host.store import INITRD, Store
 from homeport.machine import Machine
-from homeport.prepare import is_generated, mark, read_arguments, tell
+from homeport.prepare import DRIVE_WAIT, PAUSE, is_generated, mark, read_arguments, tell, wait_for_drive
 from homeport.sources import AT_HAND, Reply, drive, seeds
 from homeport.sources.address import is_url
 
@@ -36,31 +36,47 @@ log = logging.getLogger(__name__)
 
 # Makes NetworkManager start in the initramfs, in all generations of its units.
 NEEDNET = "run/NetworkManager/initrd/neednet"
-UDEV_BUSY = "run/udev/queue"
 CRYPTTAB = "etc/crypttab"
-# Seconds for udev to find what it was told to look for, and for the device of the root file system.
-DRIVE_WAIT, ROOT_WAIT = 5.0, 5.0
-PAUSE = 0.05
+# Seconds for the device of the root file system.
+ROOT_WAIT = 5.0
 
 
 def bring_network(machine: Machine, decision: Decision) -> None:
     """Leave NetworkManager something to start with, and see to it that it starts."""
-    ways: list[tuple[str, Callable[[Machine], str]]] = [("DHCP", use_dhcp)]
-    if decision.look:
-        wait_for_drive(machine)
-        wait_for_root(machine)
-        ways = [("assigned", use_assignment), ("last-known-good", use_kept), ("seed", use_seed), *ways]
-    for name, way in ways:
-        try:
-            used = way(machine)
-        except NoAssignment as nothing:
-            log.log(logging.DEBUG if isinstance(nothing, Unconfigured) else logging.INFO, "%s: %s", name, nothing)
-        except Exception as error:  # a bug, too: without a network nobody could look into it
-            tell(name, error)
-        else:
-            log.info("NetworkManager starts with: %s", used)
-            replace_generated(machine)
-            break
+    found = False
+    try:
+        found = decision.look and finds(machine)
+    finally:  # also if systemd does not wait any longer
+        if not found:
+            takes(machine, "DHCP", use_dhcp)
+        start_manager(machine, decision)
+
+
+def finds(machine: Machine) -> bool:
+    """Whether there is something to start with here; at most some seconds for what udev has yet to show."""
+    wait_for_drive(machine)
+    wait_for_root(machine)
+    return (takes(machine, "assigned", use_assignment) or takes(machine, "last-known-good", use_kept)
+            or takes(machine, "seed", use_seed))
+
+
+def takes(machine: Machine, name: str, way: Callable[[Machine], str]) -> bool:
+    """Whether NetworkManager has something to start with by this way."""
+    try:
+        used = way(machine)
+    except NoAssignment as nothing:
+        log.log(logging.DEBUG if isinstance(nothing, Unconfigured) else logging.INFO, "%s: %s", name, nothing)
+    except Exception as error:  # a bug, too: without a network nobody could look into it
+        tell(name, error)
+    else:
+        log.info("NetworkManager starts with: %s", used)
+        replace_generated(machine)
+        return True
+    return False
+
+
+def start_manager(machine: Machine, decision: Decision) -> None:
+    """NetworkManager starts once this has ended, and homeport-initrd.service after it."""
     make_dir(machine.root, os.path.dirname(NEEDNET), 0o755)
     write_atomic(machine.root, NEEDNET, b"", 0o644)
     # What is there now and is not the generator's was put there by somebody else, and is left to them.
@@ -194,13 +210,6 @@ def has_crypttab(machine: Machine) -> bool:
         return bool((machine.root / CRYPTTAB).read_text(errors="replace").strip())
     except OSError:
         return False
-
-
-def wait_for_drive(machine: Machine) -> None:
-    """While udev is still at it, a drive with our label may come."""
-    end = time.monotonic() + machine.patience(DRIVE_WAIT)
-    while os.path.exists(machine.root / UDEV_BUSY) and not drive.is_there(machine.root) and time.monotonic() < end:
-        time.sleep(PAUSE)
 
 
 def wait_for(path: str, seconds: float) -> bool:
