@@ -5,6 +5,7 @@ A NetworkManager that only tells of its devices, and a current state that is wha
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -15,17 +16,18 @@ import pytest
 
 from homeport import boot, runtime, steps
 from homeport.core import beside, platforms
-from homeport.core.document import parse_document, understand_document
+from homeport.core.complaint import Complaint
+from homeport.core.document import Assignment, parse_document, understand_document
 from homeport.core.facts import Facts, Nic, Stage
 from homeport.core.nics import resolve
-from homeport.core.plan import Plan
+from homeport.core.plan import Plan, refuse_to_move
 from homeport.core.platforms.network import Network
 from homeport.core.platforms.rendering import render
 from homeport.core.platforms.vnics import Vnic, configure
 from homeport.core.yamlwrite import render_yaml
-from homeport.errors import ApplyError, HomeportError
+from homeport.errors import ApplyError, HomeportError, RootOnNetwork
 from homeport.host.nm.values import Device, DeviceState
-from homeport.host.store import Store
+from homeport.host.store import Manifest, OwnedFile, Store
 from homeport.machine import Machine
 from homeport.report import Report
 from homeport.settings import Settings
@@ -72,6 +74,7 @@ class Story:
         self.state: dict[str, Any] = {"interfaces": [{"name": nic.name} for nic in NICS]}
         self.fails: set[str] = set()
         self.skipped: set[str] = set()
+        self.protected: frozenset[str] = frozenset()
         self.touched: list[str] = []
         self.root, self.store = root, Store(root)
         monkeypatch.setattr(steps, "current_state", lambda machine: self.shown())
@@ -93,6 +96,7 @@ class Story:
         (name,) = part.interfaces
         if name in self.fails:
             raise ApplyError(f"{name} refuses")
+        refuse_to_move(part, self.protected)
         self.touched.append(name)
         left = beside.without(self.state, {name})
         self.state = {
@@ -106,6 +110,7 @@ class Story:
         """A run that is told this; None is a card that cannot be read. With `kept` it is told that."""
         self.touched = []
         machine = Machine(self.root, Settings(), Stage.HOST, self.store, Report(), facts=Facts(nics=NICS))
+        machine._protected = self.protected
         machine._manager = FakeManager(self.addresses, self.skipped)  # type: ignore[assignment]
         network = Network(platforms.Situation(NICS))
         configure(network, vnics)
@@ -262,3 +267,101 @@ def test_if_none_can_be_put_in_force_the_first_one_says_why(story: Story) -> Non
     with pytest.raises(HomeportError, match="ens3 refuses"):
         story.hears(vnic(A, *ONE), vnic(B, *TWO))
     assert story.store.read_assigned() is None
+
+
+def test_a_card_under_the_root_file_system_is_left_as_it_is(story: Story) -> None:
+    """The others are not: each is put in force by itself. It is remembered as it is, for when it can be changed."""
+    story.protected = frozenset(("ens3",))
+    machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert (story.touched, story.addresses("ens3")) == (["ens4"], [])
+    assert machine.report.exit == 0
+    assert any("ens3 is left as it is: the root file system stands on it" in step.note for step in machine.report.steps)
+    assert (story.remembered("ens3"), story.remembered("ens4")) == ([], [*TWO])
+    story.hears(vnic(A, *ONE), vnic(B, *TWO[:1]))
+    assert (story.touched, story.addresses("ens4")) == (["ens4"], [*TWO[:1]])
+    story.protected = frozenset()
+    story.hears(vnic(A, *ONE), vnic(B, *TWO[:1]))
+    assert (story.touched, story.addresses("ens3")) == (["ens3"], [*ONE])
+
+
+def test_a_card_under_the_root_file_system_and_no_other(story: Story) -> None:
+    story.protected = frozenset(("ens3",))
+    with pytest.raises(RootOnNetwork):
+        story.hears(vnic(A, *ONE))
+    assert story.store.read_assigned() is None
+
+
+METAL = [{"macAddr": A, "vlanTag": 0, "nicIndex": 0, "privateIp": "10.0.1.10", "virtualRouterIp": "10.0.1.1",
+          "subnetCidrBlock": "10.0.1.0/24"},
+         {"macAddr": "02:00:00:00:00:a1", "vlanTag": 5, "nicIndex": 0, "privateIp": "10.0.5.10",
+          "virtualRouterIp": "10.0.5.1", "subnetCidrBlock": "10.0.5.0/24"}]
+
+
+class Metal:
+    """Oracle's bare metal with its root on iSCSI: the plans that are made for it, after a first one of all of it."""
+
+    def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.without: list[frozenset[str]] = []
+        self.configs: list[dict[str, Any]] = []
+        self.machine = Machine(root, Settings(), Stage.HOST, Store(root), Report(), facts=Facts(nics=NICS))
+        self.machine._protected = frozenset(("ens3",))
+        self.machine._manager = FakeManager(lambda name: ())  # type: ignore[assignment]
+        monkeypatch.setattr(steps, "make_plan", self.make_plan)
+
+    def make_plan(self, machine: Machine, assignment: Assignment, without: frozenset[str] = frozenset()) -> Plan:
+        self.without.append(without)
+        self.configs.append(assignment.config)
+        return Plan(assignment, assignment.config, changes=(Complaint("interfaces", "this", "that"),))
+
+    def plan(self, vnics: list[dict[str, Any]], *, volatile: bool = True) -> Plan:
+        found = platforms.find("oraclecloud")
+        assert found is not None
+        files = {"opc/v2/vnics/": json.dumps(vnics).encode()}
+        data = render_yaml(platforms.make(found, files, platforms.Situation(NICS)).tree).encode()
+        assignment = understand_document(data)
+        resolved = resolve(assignment.config, NICS).config
+        whole = Plan(assignment, resolved, changes=(Complaint("interfaces", "this", "that"),))
+        return runtime.beside_profiles(
+            self.machine, whole, Reply(data, source="platform oraclecloud", volatile=volatile, reconciles=True))
+
+
+@pytest.fixture
+def metal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Metal:
+    return Metal(tmp_path, monkeypatch)
+
+
+def test_vlans_of_a_card_under_the_root_file_system(metal: Metal) -> None:
+    """What stands on it comes, with its routes and rules; those of the card itself are not touched."""
+    plan = metal.plan(METAL)
+    refuse_to_move(plan, {"ens3"})
+    (config,) = metal.configs
+    assert [entry["name"] for entry in config["interfaces"]] == ["macvlan1", "macvlan1.5"]
+    assert config["interfaces"][0]["mac-vlan"]["base-iface"] == "ens3"
+    assert {route["next-hop-interface"] for route in config["routes"]["config"]} == {"macvlan1.5"}
+    assert {rule["ip-from"] for rule in config["route-rules"]["config"] if "ip-from" in rule} == {"10.0.5.10/32"}
+    assert metal.without == [{"ens3"}]  # nor are they taken away, if they were there before
+    assert plan.left_alone == {"ens3"}
+
+
+@pytest.mark.parametrize(("mtu", "given"), [("1500\n", 1500), ("9000\n", 9000), ("", 9000)])
+def test_what_stands_on_a_card_has_no_larger_mtu(metal: Metal, tmp_path: Path, mtu: str, given: int) -> None:
+    """The firmware's iSCSI leaves the card at 1500, and the kernel would refuse Oracle's 9000 above it."""
+    (tmp_path / "sys/class/net/ens3").mkdir(parents=True)
+    (tmp_path / "sys/class/net/ens3/mtu").write_text(mtu)
+    metal.plan(METAL)
+    assert [entry["mtu"] for entry in metal.configs[0]["interfaces"]] == [given, given]
+
+
+def test_a_card_under_the_root_file_system_without_vlans(metal: Metal) -> None:
+    plan = metal.plan(METAL[:1], volatile=False)
+    assert metal.configs == []
+    with pytest.raises(RootOnNetwork):
+        refuse_to_move(plan, {"ens3"})
+
+
+def test_a_profile_on_disk_is_not_taken_away_by_leaving_its_card_out(metal: Metal) -> None:
+    """PlatformPersist=yes, and the initramfs has put all of it in force and kept it."""
+    assert metal.plan(METAL, volatile=False).left_alone == {"ens3"}
+    metal.machine.store.write_manifest(Manifest(keyfiles=(OwnedFile("etc/a", interface="ens3"),)))
+    with pytest.raises(RootOnNetwork):
+        refuse_to_move(metal.plan(METAL, volatile=False), {"ens3"})

@@ -11,6 +11,7 @@ from conftest import Scenario
 from container import Machine, Nic
 from namespaces import wait_until
 from outcome import Outcome
+from test_76_network_root import went
 from trees import prepared
 from world import World
 
@@ -326,6 +327,30 @@ def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, s
     machine.run(["homeport", "reset", "--yes"], timeout=60)
     assert machine.look().addresses("ens3") == ["10.0.1.10/24"]
     assert rules(machine) == KERNELS
+
+
+@pytest.mark.parametrize("persist", ["auto", "yes"])
+def test_the_card_under_the_root_file_system_stays_as_it_is(
+        world: World, cloud: Cloud, make_machine: MakeMachine, persist: str) -> None:
+    """The other one comes, changes and goes all the same, beside its profile or by one of its own."""
+    root = ("root=iscsi:@10.0.1.1::::iqn.2026-12.example:root", f"homeport.platform-persist={persist}")
+    one, two = cloud.subnet(f"{persist}-1", "10.0.1"), cloud.subnet(f"{persist}-2", "10.0.2")
+    cloud.describe({FIRST: ONE, SECOND: TWO})
+    machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
+    boot = machine.boot(AWS, *root)
+    assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
+    assert boot.addresses("ens3") == ["10.0.1.10/24"]
+    assert set(boot.addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
+    assert rules(machine) == policy("1 10.0.2.10", "1 10.0.2.11") | KERNELS
+    cloud.describe({FIRST: ONE, SECOND: Vnic(1, TWO.subnet, TWO.addresses[:1])})
+    after = asked(machine)
+    assert (after.status["rung"], after.status["exit"]) == ("assigned", 0), after.status
+    assert after.addresses("ens4") == ["10.0.2.10/24"]
+    assert rules(machine) == policy("1 10.0.2.10") | KERNELS
+    assert [name for name in on_disk(machine) if "nmconn" in name] == (
+        ["homeport-ens4.nmconnection"] if persist == "yes" else [])
+    assert machine.look().addresses("ens3") == ["10.0.1.10/24"]
+    assert went(machine, "ens3") == []
 
 
 @pytest.mark.parametrize("tree", ["trixie", pytest.param("bookworm", marks=pytest.mark.skipif(

@@ -18,8 +18,9 @@ from homeport.core.compare import differences
 from homeport.core.document import Assignment, parse_document
 from homeport.core.nicmatch import can_be_card, own_mac
 from homeport.core.nics import Resolved, resolve
-from homeport.core.plan import Plan
+from homeport.core.plan import Plan, would_move
 from homeport.errors import HomeportError
+from homeport.host.files import read_file
 from homeport.host.store import OwnedFile
 from homeport.machine import Machine
 from homeport.sources.reply import Reply
@@ -27,6 +28,8 @@ from homeport.sources.reply import Reply
 log = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
+
+ON_ROOT = "the root file system stands on it"
 
 
 def with_unread(machine: Machine, reply: Reply, assignment: Assignment) -> tuple[Reply, Assignment]:
@@ -68,28 +71,52 @@ def as_document(reply: Reply, config: State) -> Reply:
 
 def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     """The plan in parts for single cards, where it is added to their profiles instead of taking their place; else
-    as it is.
+    as it is, without the cards that are to be left alone.
     """
     from homeport import steps
     resolved = resolve(steps.stated(plan.assignment).config, machine.facts.nics)
     if not goes_beside(reply, resolved.config):
-        return without_skipped(machine, plan, resolved) if reply.reconciles else plan
+        return without_some(machine, plan, reply, resolved) if reply.reconciles else plan
     with machine.report.step("beside") as notes:
         plan = make_plan(machine, plan.assignment, resolved, notes)
         machine.report.plan = plan.lines()
         return plan
 
 
-def without_skipped(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:
-    """The plan without the cards whose profile says that they are to be left alone."""
+def without_some(machine: Machine, plan: Plan, reply: Reply, resolved: Resolved) -> Plan:
+    """The plan without the cards whose profile says that they are to be left alone, and those under the root."""
     from homeport import steps
     from homeport.host import reapply
     cards = reapply.read_cards(machine.manager, former.names(resolved.config))
-    skipped = {name for name, card in cards.items() if card.skip}
-    if not skipped:
+    skipped = frozenset(name for name, card in cards.items() if card.skip)
+    held = under_the_root(machine, plan, reply) - skipped
+    config = beside.without(resolved.config, skipped | held)
+    if not config["interfaces"]:
+        held, config = frozenset(), beside.without(resolved.config, skipped)
+    if not skipped | held:
         return plan
-    log.info("%s: left as it is, its profile says so", ", ".join(sorted(skipped)))
-    return steps.make_plan(machine, replace(plan.assignment, config=beside.without(resolved.config, skipped)))
+    config = beside.with_mtu_of(config, mtus(machine, held))
+    for names, why in ((skipped, "its profile says so"), (held, ON_ROOT)):
+        if names:
+            log.info("%s is left as it is: %s", ", ".join(sorted(names)), why)
+    made = steps.make_plan(machine, replace(plan.assignment, config=config), without=skipped | held)
+    return replace(made, left_alone=held)
+
+
+def mtus(machine: Machine, names: Collection[str]) -> dict[str, int]:
+    """The MTUs that these cards have, as far as that can be said."""
+    found = {name: read_file(machine.root, f"sys/class/net/{name}/mtu", 64) or b"" for name in names}
+    return {name: int(text) for name, text in found.items() if text.strip().isdigit()}
+
+
+def under_the_root(machine: Machine, plan: Plan, reply: Reply) -> frozenset[str]:
+    """The cards of the plan that the root file system stands on, if they can be left out of it.
+
+    Not if they have profiles of ours on disk: to leave one out would be to take it away.
+    """
+    touched = would_move(plan, machine.protected)
+    ours = {file.interface for file in machine.store.read_manifest().owned}
+    return touched if reply.volatile or not touched & ours else frozenset()
 
 
 def goes_beside(reply: Reply, config: State) -> bool:
@@ -113,11 +140,16 @@ def make_plan(machine: Machine, assignment: Assignment, resolved: Resolved, note
     whole = Plan(assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics)
     planned = [plan_card(str(entry["name"]), whole, before, shown, cards[entry["name"]])
                for entry in desired["interfaces"]]
-    parts = tuple(part for part in planned if part.changes)
+    changed = [part for part in planned if part.changes]
+    held = frozenset(name for part in changed for name in would_move(part, machine.protected))
+    if held >= {part.interfaces[0] for part in planned}:
+        held = frozenset()  # there is nothing else: who puts it in force says why not
+    notes += [f"{name} is left as it is: {ON_ROOT}" for name in sorted(held)]
+    parts = tuple(part for part in changed if part.interfaces[0] not in held)
     changes = tuple(change for part in parts for change in part.changes)
     on = ", ".join(part.interfaces[0] for part in parts)
     notes.append(f"{len(changes)} changes on {on}" if parts else "in force")
-    return replace(whole, changes=changes, parts=parts)
+    return replace(whole, changes=changes, parts=parts, left_alone=held)
 
 
 def plan_card(name: str, whole: Plan, before: State, shown: State, card: beside.Card) -> Plan:
@@ -155,11 +187,12 @@ def in_parts(machine: Machine, plan: Plan, put_in_force: Callable[[Plan], None])
 
 
 def as_it_runs(machine: Machine, plan: Plan, reply: Reply, failed: Collection[str]) -> tuple[Plan, Reply]:
-    """What is to be remembered where some cards failed: they have what they had before.
+    """What is to be remembered where some cards failed, or were left alone: they have what they had before.
 
     It is not what was assigned, so it has no revision.
     """
-    if not failed:
+    failed = {*failed, *plan.left_alone}
+    if not failed or not goes_beside(reply, plan.desired):
         return plan, reply
     names = {name for name, kernel in plan.names.items() if kernel in failed}
     macs = {own_mac(nic) for nic in machine.facts.nics if nic.name in failed}
@@ -187,7 +220,8 @@ def remember(machine: Machine, plan: Plan, reply: Reply) -> str:
         before = machine.store.read_manifest().beside
         manifest = replace(manifest, beside=tuple(dict.fromkeys((*plan.interfaces, *before))))
     else:
-        manifest = replace(manifest, keyfiles=own_in_memory(machine, plan))
+        held = [file for file in machine.store.read_manifest().keyfiles if file.interface in plan.left_alone]
+        manifest = replace(manifest, keyfiles=(*own_in_memory(machine, plan), *held))
     machine.store.remember(reply.data, manifest)
     return "until the machine is switched off"
 

@@ -16,6 +16,7 @@ from typing import Any
 from homeport.core.compare.sections import difference
 from homeport.core.compare.values import plain_ip, plain_network
 from homeport.core.complaint import Complaint
+from homeport.core.references import find_parts
 from homeport.core.schema.kinds import read_bool, read_number
 from homeport.core.strangers import Added
 
@@ -92,7 +93,20 @@ def reduced(config: State, cards: Mapping[str, Card]) -> tuple[dict[str, Any], l
 def without(config: State, names: Collection[str]) -> dict[str, Any]:
     """A state of whole profiles without these cards, what leads through them and its rules."""
     return {**config, "routes": {"config": []}, "route-rules": {"config": []},
-            **_of([entry for entry in config["interfaces"] if entry["name"] not in names], config)}
+            **_of([entry for entry in config.get("interfaces", ()) if entry["name"] not in names], config)}
+
+
+def with_mtu_of(config: State, mtus: Mapping[str, int]) -> dict[str, Any]:
+    """The state with no larger MTU on what stands on cards outside of it than those have: the kernel refuses it."""
+    limits, interfaces = dict(mtus), []
+    for entry in config.get("interfaces", ()):
+        below = [limits[part.name] for part in find_parts(entry) if part.name in limits]
+        if below:
+            limits[entry["name"]] = min(below)
+        wanted = read_number(entry.get("mtu"))
+        fits_in = not below or wanted is None or wanted <= min(below)
+        interfaces.append(entry if fits_in else {**entry, "mtu": min(below)})
+    return {**config, "interfaces": interfaces}
 
 
 def _of(interfaces: Sequence[State], config: State) -> dict[str, Any]:
