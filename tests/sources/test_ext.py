@@ -55,6 +55,15 @@ def test_read(tmp_path: Path, options: tuple[str, ...]) -> None:
             found.read(refused, 1000)
 
 
+def test_a_folder_is_listed_once(tmp_path: Path) -> None:
+    found = opened(make(tmp_path, "-t", "ext4"))
+    assert found.read("absent", LIMIT) is None
+    reads = found.image.reads
+    assert [found.read(f"absent-{number}", LIMIT) for number in range(30)] == [None] * 30
+    # The root's inode and its place, each time.
+    assert found.image.reads == reads + 30 * 2
+
+
 def test_a_folder_with_a_hash_tree(tmp_path: Path) -> None:
     """Thousands of names, in many blocks, and a file in pieces."""
     many = {f"{number:04}-{'n' * 100}": b"" for number in range(3000)}
