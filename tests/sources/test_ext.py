@@ -129,7 +129,7 @@ def node(level: int, entries: int, entry: bytes) -> bytes:
 def test_extents_that_all_lead_to_the_same(tmp_path: Path, leaf: bytes) -> None:
     """Four levels of nodes, each with all its entries for the same one below: two hundred million runs in 4 KiB."""
     data = bytearray(make(tmp_path, "-t", "ext4", "-b", "1024", size="2M", files={"homeport.yaml": b"x" * 60_000}))
-    at = inode_of(data, 60_000) + 40
+    at = inode_of(bytes(data), 60_000) + 40
     data[at:at + 60] = node(LEVELS, 4, struct.pack("<IIHH", 0, FIRST_NODE, 0, 0))
     for level in range(LEVELS):
         below = struct.pack("<IIHH", 0, FIRST_NODE + LEVELS - level, 0, 0)
@@ -144,7 +144,7 @@ def test_extents_that_all_lead_to_the_same(tmp_path: Path, leaf: bytes) -> None:
 def test_what_is_set_aside_behind_the_end(tmp_path: Path) -> None:
     """Runs that begin where the file has ended are not looked at: as fallocate --keep-size leaves them."""
     data = bytearray(make(tmp_path, "-t", "ext4", "-b", "1024", size="2M", files={"homeport.yaml": b"x" * 60_000}))
-    at = inode_of(data, 60_000) + 40
+    at = inode_of(bytes(data), 60_000) + 40
     entries, first = struct.unpack_from("<H", data, at + 2)[0], data[at + 12:at + 24]
     assert entries == 1
     data[at:at + 60] = node(0, 4, bytes(12))
