@@ -80,3 +80,13 @@ def test_a_part_that_is_none(name: str, path: str, answer: bytes) -> None:
         files = {path: answer}
     with pytest.raises(DocumentError):
         platforms.make(platform, files, SITUATION)
+
+
+def test_an_entry_that_is_none_hides_no_other_fault() -> None:
+    platform = platforms.find("openstack")
+    assert platform is not None
+    answer = b'{"links": ["x", {"id": "a", "ethernet_mac_address": "b"}], "networks": ["y"]}'
+    with pytest.raises(DocumentError) as refused:
+        platforms.make(platform, {"openstack/latest/network_data.json": answer}, SITUATION)
+    assert [complaint.path.partition(": ")[2] for complaint in refused.value.complaints] == [
+        "links[0]", "links[1].ethernet_mac_address", "networks[0]"]

@@ -48,8 +48,9 @@ def read(data: Node, network: Network) -> None:
 
 
 def _made_as(link: Node) -> str:
-    """How the link is made; "" for a card, which has one of many types."""
-    return link["type"].value if link["type"].value in ("bond", "vlan") else ""
+    """How the link is made; "" for a card, which has one of many types, and for what is no link at all."""
+    kind = link["type"].value if isinstance(link.value, dict) else ""
+    return kind if kind in ("bond", "vlan") else ""
 
 
 def _card(link: Node, links: dict[str, Link], network: Network) -> None:

@@ -63,6 +63,7 @@ PLATFORM = Platform(
     name="vmware", title="VMware", build=build, signs=(Sign("manufacturer", ("VMware, Inc.",)),),
     ways=(Guestinfo(fixed(*(Want(key, optional=True) for key in (METADATA, ENCODING, KARGS)))),),
     reads="`guestinfo.metadata` (plain, base64, gzip), else `guestinfo.afterburn.initrd.network-kargs`",
-    configures="as NoCloud; of kernel arguments `ip=` with an interface, `nameserver=`, `rd.route=`",
+    configures="as NoCloud; of kernel arguments `ip=` with an interface (also its host name, MTU, MAC), `nameserver=`, "
+               "`rd.route=`",
     leaves="guests without `vmware-rpctool` or `vmtoolsd`; OVF environments; `ip=` without an interface",
 )
