@@ -130,7 +130,7 @@ BYTECODE = chroot "$(or $(DESTDIR),/)" /usr/bin/python3 -I /usr/share/homeport/m
 UNITS := homeport.service homeport-refresh.service homeport-refresh.timer homeport-attributes.service \
   homeport-check-in.service homeport-hostname.service
 # Of the initramfs. Not enabled here: whatever makes the initramfs does that in there.
-INITRD_UNITS := homeport-prepare.service homeport-initrd.service homeport-handover.service
+INITRD_UNITS := homeport-prepare.service homeport-initrd.service homeport-handover.service homeport-tidy.service
 DRACUT := $(LIB)/dracut/modules.d/50homeport
 
 .PHONY: install

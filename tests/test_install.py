@@ -33,6 +33,7 @@ INSTALLED: dict[str, int | str] = {
     "usr/lib/systemd/system/homeport-handover.service": 0o644,
     "usr/lib/systemd/system/homeport-initrd.service": 0o644,
     "usr/lib/systemd/system/homeport-prepare.service": 0o644,
+    "usr/lib/systemd/system/homeport-tidy.service": 0o644,
     "usr/lib/systemd/system/nm-wait-online-initrd.service.d/50-homeport.conf": 0o644,
     "usr/lib/systemd/system-preset/80-homeport.preset": 0o644,
     "usr/lib/systemd/system/homeport-attributes.service": 0o644,

@@ -17,7 +17,7 @@ import pytest
 TOP = Path(__file__).resolve().parents[1]
 UNITS = ("homeport.service", "homeport-refresh.service", "homeport-refresh.timer", "homeport-attributes.service",
          "homeport-check-in.service", "homeport-hostname.service", "homeport-prepare.service",
-         "homeport-initrd.service", "homeport-handover.service")
+         "homeport-initrd.service", "homeport-handover.service", "homeport-tidy.service")
 TYPED = ("agent", "server", "dracut", "packages", "tests", "vm-tests", "tools")
 # What the pure core must not know: files, processes, network, clock, chance.
 IMPURE = {
@@ -72,7 +72,7 @@ def test_refresh_has_the_sandbox_of_the_boot() -> None:
 def test_units_of_the_initramfs_never_end_in_an_emergency() -> None:
     """Wanted and never required, stopped before the real root, ordered around both names of NetworkManager's units."""
     daemons = {"nm-initrd.service", "NetworkManager-initrd.service"}
-    for name, side in (("prepare", "Before"), ("initrd", "After"), ("handover", "")):
+    for name, side in (("prepare", "Before"), ("initrd", "After"), ("handover", ""), ("tidy", "Before")):
         lines = lines_of(TOP / f"systemd/homeport-{name}.service")
         assert {"DefaultDependencies=no", "ConditionPathExists=/etc/initrd-release", "WantedBy=initrd.target",
                 "Conflicts=initrd-switch-root.target shutdown.target",
@@ -80,6 +80,14 @@ def test_units_of_the_initramfs_never_end_in_an_emergency() -> None:
         assert not [line for line in lines if line.startswith(("OnFailure=", "Requires=", "RequiredBy=", "BindsTo="))]
         ordered = {word for line in lines if line.startswith(f"{side}=") for word in line.partition("=")[2].split()}
         assert not side or daemons <= ordered
+
+
+def test_the_tidying_up_does_not_depend_on_how_the_rest_ends() -> None:
+    """systemd runs ExecStop= only of a unit that has started well; this one has nothing that could fail before."""
+    tidy, prepare = (lines_of(TOP / f"systemd/homeport-{name}.service") for name in ("tidy", "prepare"))
+    assert {"ExecStop=/usr/bin/homeport handover --clean", "RemainAfterExit=yes"} <= tidy
+    assert not [line for line in tidy if line.startswith(("ExecStart", "After=", "Wants="))]
+    assert not [line for line in prepare if line.startswith("ExecStop")]
 
 
 def test_one_unit_to_mask() -> None:

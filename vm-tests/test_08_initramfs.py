@@ -32,6 +32,7 @@ SUITES = [
     pytest.param("forky", marks=pytest.mark.vm_full("the module is the same; a newer dracut, Python, systemd")),
 ]
 
+UNITS = ("prepare", "initrd", "handover", "tidy")
 # What homeport may bring, and nothing else does: patterns of paths.
 BROUGHT = (
     "usr/bin/homeport", "usr/bin/python3", "usr/bin/python3.*", "usr/bin/nmstatectl",
@@ -40,8 +41,8 @@ BROUGHT = (
     "etc/ssl/certs/ca-certificates.crt", "etc/ssl/openssl.cnf", "usr/lib/ssl/*",
     # What C extensions and Python itself stand on, where systemd and NetworkManager have not brought it already.
     *(f"*/lib{name}.so*" for name in ("crypto", "ssl", "z", "zstd", "yaml-0", "expat", "ffi", "uuid", "systemd", "m")),
-    *(f"usr/lib/systemd/system/homeport-{name}.service" for name in ("prepare", "initrd", "handover")),
-    *(f"etc/systemd/system/initrd.target.wants/homeport-{name}.service" for name in ("prepare", "initrd", "handover")),
+    *(f"usr/lib/systemd/system/homeport-{name}.service" for name in UNITS),
+    *(f"etc/systemd/system/initrd.target.wants/homeport-{name}.service" for name in UNITS),
     "usr/lib/systemd/system/*wait-online-initrd.service.d/50-homeport.conf", "usr/lib/udev/rules.d/85-homeport.rules",
     "usr/lib/modules/*/kernel/*",  # by name below
     "usr/lib/modprobe.d/*", "usr/lib/modules/*/modules.*",
@@ -269,7 +270,7 @@ def test_every_link_fact_and_drive_has_its_driver(with_homeport: Unpacked) -> No
 
 def test_units_and_modes(with_homeport: Unpacked) -> None:
     root = with_homeport.root
-    for name in ("prepare", "initrd", "handover"):
+    for name in UNITS:
         link = root / f"etc/systemd/system/initrd.target.wants/homeport-{name}.service"
         assert link.readlink().name == link.name
         assert (root / "usr/lib/systemd/system" / link.name).exists()

@@ -106,7 +106,7 @@ homeport_settings() {
 
 homeport_units() {
     local unit
-    for unit in homeport-prepare.service homeport-initrd.service homeport-handover.service; do
+    for unit in homeport-prepare.service homeport-initrd.service homeport-handover.service homeport-tidy.service; do
         inst_simple "$systemdsystemunitdir/$unit"
         # Wanted by initrd.target, not required: that target's failure is an emergency shell.
         $SYSTEMCTL -q --root "$initdir" enable "$unit"
