@@ -39,8 +39,8 @@ NETWORK = ("rd.neednet=1", *SLOW)
 
 def in_initrd(machine: Vm) -> list[str]:
     """What homeport said in the initramfs, in this boot."""
-    return [entry.get("MESSAGE", "") for entry in machine.journal("homeport-prepare.service", "homeport-initrd.service",
-                                                                 "homeport-handover.service")]  # fmt: skip
+    units = (f"homeport-{name}.service" for name in ("prepare", "initrd", "handover", "tidy"))
+    return [entry.get("MESSAGE", "") for entry in machine.journal(*units)]
 
 
 def test_from_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm) -> None:
