@@ -26,6 +26,7 @@ from homeport.core.platforms.rendering import render
 from homeport.core.platforms.vnics import Vnic, configure
 from homeport.core.yamlwrite import render_yaml
 from homeport.errors import ApplyError, HomeportError, RootOnNetwork
+from homeport.host import preflight, profiles
 from homeport.host.nm.values import Device, DeviceState
 from homeport.host.store import Manifest, OwnedFile, Store
 from homeport.machine import Machine
@@ -37,6 +38,7 @@ A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 NICS = (Nic("ens3", 2, A, A), Nic("ens4", 3, B, B))
 ONE, TWO = ("10.0.1.10", "10.0.1.11"), ("10.0.2.10", "10.0.2.11")
 PROFILE = {"connection": {"id": ("s", "theirs")}, "ipv4": {"method": ("s", "auto")}, "ipv6": {"method": ("s", "auto")}}
+MAKE_PLAN = steps.make_plan
 
 
 class FakeManager:
@@ -282,6 +284,22 @@ def test_a_card_under_the_root_file_system_is_left_as_it_is(story: Story) -> Non
     story.protected = frozenset()
     story.hears(vnic(A, *ONE), vnic(B, *TWO[:1]))
     assert (story.touched, story.addresses("ens3")) == (["ens3"], [*ONE])
+
+
+def test_nothing_is_taken_from_a_card_that_is_left_out(
+        story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its rules are in no document that leaves it out, and are to stay."""
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    monkeypatch.setattr(preflight, "missing", lambda config, **more: [])
+    monkeypatch.setattr(profiles, "whose", lambda *arguments: profiles.Ownership((), False))
+    monkeypatch.setattr(FakeManager, "version", lambda self: "1.52", raising=False)
+    machine = Machine(story.root, Settings(), Stage.HOST, story.store, Report(), facts=Facts(nics=NICS))
+    machine._manager = FakeManager(story.addresses)  # type: ignore[assignment]
+    config = beside.without(resolve(parse_document(story.store.read_assigned() or b"").config, NICS).config, {"ens3"})
+    assignment = understand_document(render_yaml(config).encode())
+    for without, gone in (((), hosts(*ONE)), (("ens3",), set())):
+        plan = MAKE_PLAN(machine, assignment, without)
+        assert {rule["ip-from"] for rule in plan.desired["route-rules"]["config"] if rule.get("state")} == gone
 
 
 def test_a_card_under_the_root_file_system_and_no_other(story: Story) -> None:

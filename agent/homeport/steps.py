@@ -198,7 +198,7 @@ def understand(machine: Machine, reply: Reply) -> Assignment:
 def make_plan(machine: Machine, assignment: Assignment, without: Collection[str] = ()) -> Plan:
     """7. What will change on this machine, and that it can be done; nothing has changed yet.
 
-    Nor is anything taken away of what the former assignment had on the interfaces `without` which this one is.
+    Nor is anything taken away of what the former assignment had on the interfaces that this one is `without`.
     """
     with machine.report.step("plan") as notes:
         resolved = find_nics(machine, stated(assignment))
@@ -210,7 +210,7 @@ def make_plan(machine: Machine, assignment: Assignment, without: Collection[str]
         if complaints:
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
-        before = former_state(machine)
+        before = former_state(machine, without)
         desired = former.removing(of_this_stage(machine.stage, resolved.config), before)
         shown = current_state(machine)
         if ownership.override:
@@ -257,9 +257,10 @@ def of_keyfiles(machine: Machine, plan: Plan, resolved: Resolved) -> Plan:
         changes=(*plan.changes, *givenkeyfiles.changes(machine, plan.assignment)))
 
 
-def former_state(machine: Machine) -> Mapping[str, Any]:
+def former_state(machine: Machine, without: Collection[str] = ()) -> Mapping[str, Any]:
     """The desired state of the assignment that was kept last; nothing if there is none that can be understood."""
-    return state_of(machine, machine.store.read_assigned())
+    state = state_of(machine, machine.store.read_assigned())
+    return beside.without(state, without) if without else state
 
 
 def find_strangers(machine: Machine, shown: Mapping[str, Any], desired: Mapping[str, Any], before: Mapping[str, Any],

@@ -44,7 +44,7 @@ def on(config: dict[str, Any], name: str) -> tuple[list[str], set[int], set[tupl
     """The addresses of this machine's card, the tables that its routes are in, the rules that lead there."""
     state = resolve(config, HERE).config
     assert check_meaning(config) == []
-    entry = next((entry for entry in state["interfaces"] if entry["name"] == name), {})
+    entry: dict[str, Any] = next((entry for entry in state["interfaces"] if entry["name"] == name), {})
     tables = {route["table-id"] for route in state["routes"]["config"] if route["next-hop-interface"] == name}
     return ([item["ip"] for item in entry.get("ipv4", {}).get("address", ())], tables,
             {(rule["ip-from"], rule["route-table"]) for rule in state["route-rules"]["config"]

@@ -50,7 +50,7 @@ TOKEN = "AQAEAtoken=="
 
 @dataclass
 class Service:
-    """A metadata service that answers from a folder; `before` may answer in its stead, with a status and the body `instead`."""
+    """A metadata service that answers from a folder; `before` may answer in its stead, with a status, and `instead`."""
 
     folder: Path
     manners: Manners
