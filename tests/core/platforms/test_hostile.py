@@ -68,6 +68,18 @@ def test_metadata_with_something_odd_in_them(case: Path) -> None:
         check_document(render_yaml(made.tree).encode())
 
 
+@pytest.mark.parametrize("key", ["a\n<3>homeport: all is well", "a\x1b]0;x\x07", "a\u2028b", "k" * 5000])
+def test_notes_are_lines_of_ours(key: str) -> None:
+    """What the metadata call something makes no line in the journal, and nothing that a terminal obeys."""
+    platform = platforms.find("nocloud")
+    assert platform is not None
+    card = {"match": {"macaddress": "00:00:5e:00:53:01"}, "dhcp4": True, key: 1}
+    config = {"version": 2, "ethernets": {f"eth0{key}": card}, key: {}}
+    made = platforms.make(platform, {"network-config": json.dumps(config).encode()}, platforms.Situation(
+        (Nic(name="ens3", mac="00:00:5e:00:53:01"),)))
+    assert len(made.notes) > 1 and all(note.isprintable() and len(note) <= 301 for note in made.notes)
+
+
 def seconds(case: str, files: dict[str, Any]) -> float:
     platform = platforms.find(case)
     assert platform is not None

@@ -16,7 +16,9 @@ from homeport.core.complaint import Complaint
 from homeport.core.facts import Nic
 from homeport.core.nicmatch import can_be_card, own_mac
 from homeport.core.platforms.reading import Fault, IPAddress, IPInterface, Node
+from homeport.core.showing import printable
 
+LONGEST_NOTE = 300  # characters
 Item = TypeVar("Item")
 
 
@@ -164,7 +166,8 @@ class Network:
         self.search |= dict.fromkeys(search)
 
     def note(self, text: str) -> None:
-        self.notes.setdefault(text)
+        """A line for the journal. What stands in it of the metadata, keys say, makes no line or colour of its own."""
+        self.notes.setdefault(printable(text, LONGEST_NOTE))
 
     def note_others(self, mapping: Node, known: Container[str]) -> None:
         """Say what of `mapping` is not followed. Raises Fault for what is no mapping."""
