@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 import subprocess
+from configparser import ConfigParser
 from pathlib import Path
 
 import pytest
@@ -139,3 +140,12 @@ def is_folder(path: Path) -> bool:
 def resolved(root: Path, path: str) -> Path:
     """Where a link of the tree points when the tree is /."""
     return root / os.readlink(root / path).lstrip("/")
+
+
+def test_bootstrap_says_the_same_in_every_stage() -> None:
+    """Leases and addresses by the MAC alone: machine-id and NetworkManager's secret_key differ in the initramfs."""
+    keyfile = ConfigParser(delimiters=("=",))
+    keyfile.read(TOP / "systemd/homeport-bootstrap.nmconnection")
+    assert keyfile["ipv4"]["dhcp-client-id"] == "mac"
+    assert {key: keyfile["ipv6"][key] for key in ("addr-gen-mode", "dhcp-duid", "dhcp-iaid")} == {
+        "addr-gen-mode": "eui64", "dhcp-duid": "ll", "dhcp-iaid": "mac"}

@@ -57,6 +57,13 @@ def test_unit_is_understood_whole(unit: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.endswith(".service")])
+def test_devices_are_allowed_by_their_class(unit: str) -> None:
+    """systemd looks a node up when the unit starts: one whose driver is late would stay closed."""
+    lines = (TOP / "systemd" / unit).read_text().splitlines()
+    assert [line for line in lines if line.startswith("DeviceAllow=/")] == []
+
+
+@pytest.mark.parametrize("unit", [unit for unit in UNITS if unit.endswith(".service")])
 def test_sandbox_stays_closed(unit: str, tmp_path: Path) -> None:
     """The exposure that systemd reckons, 0 to 10; whoever opens more says so here."""
     root = installed_units(tmp_path)

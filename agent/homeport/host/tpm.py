@@ -56,7 +56,7 @@ class DeviceFile:
     """/dev/tpmrm0: one write is a command, one read its answer (drivers/char/tpm/tpm-dev-common.c)."""
 
     def __init__(self, path: str) -> None:
-        # Not blocking: then write() comes back at once. poll() knows the end of a command, and may not come back before.
+        # Not blocking: write() comes back at once. poll() knows the end of a command, and may not come back before it.
         self._file = os.open(path, os.O_RDWR | os.O_CLOEXEC | os.O_NONBLOCK)
 
     def exchange(self, command: bytes, seconds: float) -> bytes:
