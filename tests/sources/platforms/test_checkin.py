@@ -21,7 +21,7 @@ from homeport.settings import Settings
 from homeport.sources.platforms import checkin
 from homeport.sources.platforms.checkin import check_in, lease_address
 
-LIMITS = {"connect_timeout": 0.5, "header_timeout": 0.5, "body_timeout": 0.5}
+LIMITS = {"connect_timeout": 5.0, "header_timeout": 5.0, "body_timeout": 5.0}
 Start = Callable[[Told], str]
 
 
