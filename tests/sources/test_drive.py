@@ -98,12 +98,15 @@ def test_no_drive(tmp_path: Path) -> None:
         drive.fetch(WHO, root=tmp_path)
 
 
-@pytest.mark.parametrize("data", [b"", b"\0" * 65536, b"\xff" * 65536])
-def test_another_file_system(tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize(("data", "said"), [
+    *((data, "none of iso9660, vfat, ext4") for data in (b"", b"\0" * 65536, b"\xff" * 65536)),
+    (b"LUKS\xba\xbe\0\2".ljust(65536, b"\0"), r"encrypted \(LUKS\)"),
+])
+def test_another_file_system(tmp_path: Path, data: bytes, said: str) -> None:
     image = tmp_path / "dev/disk/by-label/HOMEPORT"
     image.parent.mkdir(parents=True)
     image.write_bytes(data)
-    with pytest.raises(SourceError, match="none of iso9660, vfat, ext4"):
+    with pytest.raises(SourceError, match=said):
         drive.fetch(WHO, root=tmp_path)
 
 

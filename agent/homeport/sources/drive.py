@@ -31,6 +31,7 @@ NAME = "drive"
 LABELS = ("HOMEPORT", "homeport")
 BY_LABEL = "dev/disk/by-label"
 ENDINGS = (".yaml", ".yml", ".json")
+LUKS = b"LUKS\xba\xbe"  # how an encrypted partition begins, which has a label of its own (LUKS2 On-Disk Format, 2.1)
 FOR_ALL = "homeport"
 SEED = "seed"
 Where = str | os.PathLike[str]
@@ -119,5 +120,9 @@ def _file_system(image: Image, label: str) -> FileSystem:
     for kind in (*FILE_SYSTEMS.values(), Ext):
         with suppress(Damaged):
             return kind(image)
+    with suppress(Damaged):
+        if image.read(0, len(LUKS)) == LUKS:
+            raise SourceError(f"Cannot read the drive {label}: it is encrypted (LUKS)",
+                              "a drive with a document has a plain file system")
     raise SourceError(f"Cannot read the drive {label}: it is none of {', '.join(FILE_SYSTEMS)}, ext4",
                       "mkfs.vfat -n HOMEPORT, or genisoimage -V HOMEPORT")
