@@ -104,7 +104,7 @@ class Machine:
         self.boots = 0
         self.cables: dict[str, Cable] = {}
         self.namespace: NetworkNamespace | None = None
-        self.monitor: Monitor  # of this boot, or of the last one
+        self.monitor: Monitor  # of this boot, or of the last one; there as soon as there is a namespace
         self.keep = False
         self._process: subprocess.Popen[bytes] | None = None
         self._cgroup = Cgroup(f"homeport-{os.getpid()}-{name}")
@@ -153,8 +153,9 @@ class Machine:
         )  # fmt: skip
         os.close(slave)
         self._console = _Console(master, self.folder / f"console-{self.boots}.log")
-        self.namespace = NetworkNamespace.of_process(self.leader())
-        self.monitor = Monitor(self.namespace, self.folder / f"events-{self.boots}.log")
+        namespace = NetworkNamespace.of_process(self.leader())
+        self.monitor = Monitor(namespace, self.folder / f"events-{self.boots}.log")
+        self.namespace = namespace
         for nic in self.nics:
             self.add_nic(nic)
         (self.report / "nics").mkdir()
