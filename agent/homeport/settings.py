@@ -156,8 +156,8 @@ OPTIONS: tuple[Option, ...] = (
     Option("nm-wait", "30s", parse_duration, "How long to wait for NetworkManager to answer."),
     Option("apply-timeout", "150s", parse_duration, "How long nmstatectl may take to apply."),
     Option("tpm-timeout", "30s", parse_duration,
-           "How long the TPM may take for each thing that it is asked. Its driver, where firmware or udev promise one, has "
-           "five seconds to come."),
+           "How long the TPM may take for each thing that it is asked. Its driver, where firmware or udev promise one, "
+           "has five seconds to come."),
     Option("proof-timeout", "30s", parse_duration, "How long the proof of the new configuration may take."),
 )
 
