@@ -9,8 +9,9 @@ import pytest
 from tests.initramfs import put
 
 from homeport.core.facts import Facts, Stage
+from homeport.host import nmstatectl
 from homeport.host.store import Store
-from homeport.machine import Machine
+from homeport.machine import QUICK, UNDOING, Machine
 from homeport.report import Report
 from homeport.settings import Settings
 
@@ -35,6 +36,16 @@ def test_all_of_it_ends(machine: Machine, left: float | None, asked: float, give
 def test_a_share_of_what_is_left(machine: Machine, left: float | None, given: float) -> None:
     machine.ends = None if left is None else time.monotonic() + left
     assert machine.patience(30.0, share=1 / 3) == pytest.approx(given, abs=0.3)
+
+
+@pytest.mark.parametrize(("left", "quick", "undoing"), [
+    (None, 30.0, 90.0), (300.0, 30.0, 90.0), (20.0, 20.0, 20.0), (7.0, 7.0, 10.0), (-5.0, 5.0, 10.0)])
+def test_what_nmstatectl_has_left(machine: Machine, left: float | None, quick: float, undoing: float) -> None:
+    """The last question, and what has to be undone, have some seconds also when all is over."""
+    machine.ends = None if left is None else time.monotonic() + left
+    assert machine.quick == pytest.approx(quick, abs=0.3)
+    assert machine.undoing == pytest.approx(undoing, abs=0.3)
+    assert (QUICK, UNDOING) == (nmstatectl.QUICK_SECONDS, nmstatectl.ROLLBACK_SECONDS)
 
 
 def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:

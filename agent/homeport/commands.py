@@ -316,7 +316,7 @@ def a_machine(arguments: argparse.Namespace, root_needed: bool = True) -> Iterat
                       settings_fault=fault)
     if stage is Stage.INITRD:
         from homeport.prepare import note
-        # All of it together, from the first unit on: clocks of one boot are one clock.
+        # All of it together, from the first unit on, but for the handover: clocks of one boot are one clock.
         machine.started = note(root).get("started", machine.started)
         machine.ends = machine.started + settings.initrd_deadline
     with ExitStack() as stack:

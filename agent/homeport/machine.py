@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     from homeport.host.networkmanager import Manager
     from homeport.prepared import Prepared
 
+# Seconds, as in host/nmstatectl.py, and what is left of them when the time of all is up. NetworkManager rolls back in
+# 1 to 3; where that is stopped before its end, the checkpoint's own timer does it.
+QUICK, LEAST_QUICK = 30.0, 5.0
+UNDOING, LEAST_UNDOING = 90.0, 10.0
+
 
 @dataclass
 class Machine:
@@ -87,10 +92,20 @@ class Machine:
             self._protected = cards_under(where, self.root) if where else frozenset()
         return self._protected
 
-    def patience(self, seconds: float, *, share: float = 1) -> float:
+    def patience(self, seconds: float, *, share: float = 1, least: float = 0.5) -> float:
         """At most `seconds` to wait, and at most that share of what is left if all must be over before; never nothing.
         """
-        return seconds if self.ends is None else max(0.5, min(seconds, (self.ends - time.monotonic()) * share))
+        return seconds if self.ends is None else max(least, min(seconds, (self.ends - time.monotonic()) * share))
+
+    @property
+    def quick(self) -> float:
+        """Seconds for what nmstatectl does in milliseconds: for a busy machine, not to wait for anything."""
+        return self.patience(QUICK, least=LEAST_QUICK)
+
+    @property
+    def undoing(self) -> float:
+        """Seconds for a rollback: it must come to its end also when all should be over."""
+        return self.patience(UNDOING, least=LEAST_UNDOING)
 
     def close(self) -> None:
         if self._manager is not None:

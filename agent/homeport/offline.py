@@ -37,7 +37,7 @@ def make(machine: Machine, assignment: Assignment, known: Mapping[str, str]) -> 
                  for name, interface in interface_names(assignment.config).items()}
     else:
         from homeport.rendering import checked_texts
-        texts = checked_texts(resolved.config) if resolved.config else {}
+        texts = checked_texts(resolved.config, machine.quick) if resolved.config else {}
     uuids = {name: known.get(name) or stable_uuid(_seed(machine), name) for name in texts}
     made = own_profiles(texts, uuids=uuids, nics=machine.facts.nics, tags={"revision": assignment.revision},
                         waits=plan.waits)

@@ -87,11 +87,13 @@ def machine_of(root: Path) -> str:
     return read_machine_id(root) or NO_MACHINE
 
 
-def checked_texts(config: Mapping[str, Any]) -> dict[str, str]:
-    """Interface -> the text that `nmstatectl gc` makes for it. Raises DocumentError for what must not be written."""
+def checked_texts(config: Mapping[str, Any], timeout: float = nmstatectl.QUICK_SECONDS) -> dict[str, str]:
+    """Interface -> the text that `nmstatectl gc` makes for it, within `timeout` seconds. Raises DocumentError for what
+    must not be written.
+    """
     texts: dict[str, str] = {}
     complaints = []
-    for name, raw in nmstatectl.gc(config):
+    for name, raw in nmstatectl.gc(config, timeout):
         text = escape_gc(raw)
         complaints += check_untrusted(text, file_name=name)
         if not complaints:

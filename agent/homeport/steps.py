@@ -94,7 +94,7 @@ def fetch(machine: Machine) -> Reply:
     settings, report = machine.settings, machine.report
     known = machine.store.read_manifest() if machine.store.read_assigned() else Manifest()
     with report.step("fetch") as notes:
-        machine.current = machine.current or Ahead(nmstatectl.show)
+        machine.current = machine.current or Ahead(lambda: nmstatectl.show(machine.quick))
         if reply := already_asked(machine):
             report.fetched, report.source = True, reply.label
             notes.append(f"asked in the initramfs: {reply.label}")
@@ -295,7 +295,7 @@ def current_state(machine: Machine) -> dict[str, Any]:
     if ahead is not None:
         with suppress(HomeportError):  # NetworkManager was not there yet
             return ahead.result()
-    return nmstatectl.show()
+    return nmstatectl.show(machine.quick)
 
 
 def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
@@ -308,7 +308,7 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     end = time.monotonic() + patience
     config = assignment.config
     if is_policy(config):
-        config = capture(config, end)
+        config = capture(config, end, machine.quick)
         complaints = check_meaning(config, allow_dispatch=machine.settings.allow_dispatch, force=assignment.force)
         if complaints:
             raise DocumentError(complaints)
@@ -323,7 +323,7 @@ def find_nics(machine: Machine, assignment: Assignment) -> Resolved:
     return resolved
 
 
-def capture(policy: Mapping[str, Any], end: float) -> dict[str, Any]:
+def capture(policy: Mapping[str, Any], end: float, timeout: float) -> dict[str, Any]:
     """The state that a policy comes to, as soon as what it captures is there: a default route, say.
 
     Not waiting for "online": that may never come without what the policy is to bring.
@@ -331,7 +331,7 @@ def capture(policy: Mapping[str, Any], end: float) -> dict[str, Any]:
     told = False
     while True:
         try:
-            return nmstatectl.resolve_policy(policy)
+            return nmstatectl.resolve_policy(policy, timeout)
         except nmstatectl.NotCaptured as error:
             left = end - time.monotonic()
             if left <= 0:

@@ -112,7 +112,7 @@ class Transaction:
         """
         end = time.monotonic() + self.machine.patience(self.machine.settings.proof_timeout)
         while True:
-            current = nmstatectl.show()
+            current = nmstatectl.show(self.machine.quick)
             left = differences(self.plan.in_memory, without_ports(current, self.plan.strangers))
             if not left:
                 self.share_rules()
@@ -136,7 +136,7 @@ class Transaction:
         forgets it without rolling back, and what it holds now is not what was proven.
         """
         try:
-            nmstatectl.commit()
+            nmstatectl.commit(self.machine.quick)
         except HomeportError:
             self.roll_back()
             raise
@@ -148,7 +148,7 @@ class Transaction:
         try:
             if self._put_back is not None:
                 self._put_back()
-            restarted = not nmstatectl.rollback()
+            restarted = not nmstatectl.rollback(self.machine.undoing)
         except HomeportError as error:
             log.warning("Cannot roll back by checkpoint: %s; removing the new profiles instead", error)
             restarted = True

@@ -16,6 +16,7 @@ from homeport.errors import ApplyError, NotAllowed
 from homeport.host import nmstatectl
 from homeport.host.nmstate_texts import explain, mask, secrets_of
 from homeport.host.nmstatectl import CheckpointPending, NmstateUnavailable, NoCheckpoint, NotCaptured
+from homeport.rendering import checked_texts
 
 Fake = Callable[[str], Path]
 
@@ -192,6 +193,23 @@ def test_show_of_nonsense(fake: Fake, answer: str) -> None:
     fake(f"echo '{answer}'")
     with pytest.raises(ApplyError, match="nmstatectl wrote"):
         nmstatectl.show()
+
+
+@pytest.mark.parametrize("ask", [
+    nmstatectl.show, nmstatectl.commit, nmstatectl.rollback, lambda limit: nmstatectl.gc({}, limit),
+    lambda limit: nmstatectl.resolve_policy({}, limit), lambda limit: checked_texts({}, limit),
+])
+def test_each_has_the_limit_that_is_given(fake: Fake, ask: Callable[[float], object]) -> None:
+    fake("exec sleep 20")
+    with pytest.raises(ApplyError, match=r"did not end in 0\.2 s"):
+        ask(0.2)
+
+
+def test_an_absent_networkmanager_is_not_waited_for_any_longer(fake: Fake, tmp_path: Path) -> None:
+    fake("echo 'NmstateError: PluginFailure: NameHasNoOwner' >&2; exit 1")
+    with pytest.raises(NmstateUnavailable):
+        nmstatectl.commit(0.3)
+    assert (tmp_path / "argv").read_text().count("commit") <= 5  # ten a second
 
 
 @pytest.fixture

@@ -34,14 +34,14 @@ logger = logging.getLogger(__name__)
 State = Mapping[str, Any]
 
 CHILD_SECONDS = 150.0     # an unknown VLAN base stalls nmstate for 127 s; then it says what was wrong
-_QUICK_SECONDS = 30.0     # commit, show, gc, version: milliseconds
-_ROLLBACK_SECONDS = 90.0  # nmstate itself waits at most 60 s
+QUICK_SECONDS = 30.0      # commit, show, gc, policy, version: milliseconds
+ROLLBACK_SECONDS = 90.0   # nmstate itself waits at most 60 s
 _READY_SECONDS = 10.0     # for a NetworkManager that has just been started
 
 
 def version() -> str:
     """Like "2.2.62"."""
-    words = _run(["version"], timeout=_QUICK_SECONDS).stdout.decode(errors="replace").split()
+    words = _run(["version"], timeout=QUICK_SECONDS).stdout.decode(errors="replace").split()
     return words[-1] if words else ""
 
 
@@ -64,23 +64,23 @@ def apply(state: State, *, timeout: float = CHILD_SECONDS, checkpoint_seconds: i
     _run([*argv, "-"], document=replacing_routes(state), timeout=timeout)
 
 
-def commit() -> None:
+def commit(timeout: float = QUICK_SECONDS) -> None:
     """Keep what was applied. Raises NoCheckpoint if there is nothing to keep any more."""
-    _run(["commit"], timeout=_QUICK_SECONDS)
+    _run(["commit"], timeout=timeout)
 
 
-def rollback() -> bool:
+def rollback(timeout: float = ROLLBACK_SECONDS) -> bool:
     """Undo what was applied and not committed, by whomever; False if there was nothing to undo."""
     try:
-        _run(["rollback"], timeout=_ROLLBACK_SECONDS)
+        _run(["rollback"], timeout=timeout)
     except NoCheckpoint:
         return False
     return True
 
 
-def show() -> dict[str, Any]:
+def show(timeout: float = QUICK_SECONDS) -> dict[str, Any]:
     """The current state, without secrets; by the libnmstate binding where there is one."""
-    return _show_in_process() or _mapping(_run(["show", "--json"], timeout=_QUICK_SECONDS))
+    return _show_in_process() or _mapping(_run(["show", "--json"], timeout=timeout))
 
 
 def _show_in_process() -> dict[str, Any] | None:
@@ -101,22 +101,22 @@ def _show_in_process() -> dict[str, Any] | None:
         return None
 
 
-def resolve_policy(policy: State) -> dict[str, Any]:
+def resolve_policy(policy: State, timeout: float = QUICK_SECONDS) -> dict[str, Any]:
     """The state that a policy (`capture`, `desired`) comes to on this machine as it is now.
 
     Raises NotCaptured for what is not there yet, ApplyError for what is wrong with the policy.
     """
-    return _mapping(_run(["policy", "--json", "/dev/stdin"], document=policy, timeout=_QUICK_SECONDS))
+    return _mapping(_run(["policy", "--json", "/dev/stdin"], document=policy, timeout=timeout))
 
 
-def gc(state: State) -> list[tuple[str, str]]:
+def gc(state: State, timeout: float = QUICK_SECONDS) -> list[tuple[str, str]]:
     """(file name, text) of each keyfile, offline.
 
     Untrusted: nmstate lets `../` through in names, and line ends in values.
     """
     import yaml  # gc has no --json
 
-    done = _run(["gc", "-"], document=state, timeout=_QUICK_SECONDS)
+    done = _run(["gc", "-"], document=state, timeout=timeout)
     answer = yaml.load(done.stdout, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     pairs = answer.get("NetworkManager") if isinstance(answer, dict) else None
     return [(str(name), str(text)) for name, text in pairs or ()]
@@ -144,13 +144,13 @@ def replacing_routes(state: State) -> State:
 # -- the child --
 
 def _run(arguments: Sequence[str], *, timeout: float, document: State | None = None) -> Completed:
-    """Run until it succeeds, fails for a reason, or NetworkManager stays away for _READY_SECONDS."""
+    """Run until it succeeds, fails for a reason, or NetworkManager stays away for _READY_SECONDS, or `timeout`."""
     data, secrets = None, frozenset[str]()
     if document is not None:
         import json
 
         data, secrets = json.dumps(document, ensure_ascii=False).encode(), secrets_of(document)
-    patience = time.monotonic() + _READY_SECONDS
+    patience = time.monotonic() + min(_READY_SECONDS, timeout)
     while True:
         done = _start(arguments, data, timeout)
         said = mask(done.stderr.decode(errors="replace"), secrets)
