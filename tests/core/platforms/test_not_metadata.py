@@ -59,6 +59,8 @@ def test_kernel_arguments_that_are_none(answer: bytes) -> None:
 
 @pytest.mark.parametrize(("name", "path", "answer"), [
     ("hetzner", "hetzner/v1/metadata/private-networks", b"<html>"),
+    ("hetzner", "hetzner/v1/metadata/network-config", b'{"network-config": null}'),
+    ("nocloud", "network-config", b"version: 1\n"),
     ("digitalocean", "metadata/v1.json", b'{"interfaces": "none"}'),
     ("digitalocean", "metadata/v1.json", b'{"interfaces": {"public": [], "private": []}}'),
     ("upcloud", "metadata/v1.json", b'{"network": {"interfaces": []}}'),

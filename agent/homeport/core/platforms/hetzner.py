@@ -16,7 +16,10 @@ PRIVATE_MTU = 1450  # "Networks", docs.hetzner.com: the tunnel takes 50 bytes
 
 def build(files: Files, network: Network) -> None:
     public, private = described(files, PUBLIC, "network-config", "version", "config"), tree(files, PRIVATE)
-    networkconfig.read(public["network-config"] if "network-config" in public.value else public, network)
+    config = public["network-config"] if "network-config" in public.value else public
+    if not config:
+        raise config.fault("a network configuration")
+    networkconfig.read(config, network)
     entries = private["private-networks"] if isinstance(private.value, dict) else private
     network.each(entries.items(), partial(_private, network=network))
 

@@ -44,6 +44,8 @@ def read(data: Node, network: Network) -> None:
         raise data["version"].fault("1 or 2")
     if data["config"].value == "disabled":
         return
+    if data["config"].value is None:
+        raise data["config"].fault("a list of what there is, which may be empty, or 'disabled'")
     network.note_others(data, _TOP)
     entries: list[Node] = []
     network.each(data["config"].items(), partial(_sort, entries=entries, network=network))
