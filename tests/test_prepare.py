@@ -294,6 +294,20 @@ def test_a_bug_is_told_and_the_next_way_taken(
     assert "in broken" in caplog.text  # the traceback
 
 
+def test_a_machine_that_we_fail_to_read(
+    tmp_path: Path, real: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """It may be in recovery: DHCP, and no assignment."""
+    def broken(*_: object) -> None:
+        raise IndexError("string index out of range")
+    monkeypatch.setattr("homeport.host.facts.read_facts", broken)
+    put(tmp_path, "etc/homeport/assignment.yaml", DOCUMENT)
+    prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
+    assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
+    assert starts(tmp_path) and (tmp_path / HANDOVER).exists()
+    assert "a bug in homeport: IndexError" in capsys.readouterr().out
+
+
 def test_the_handover_has_its_mark_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However this ends: what is at hand still reaches the real root."""
     def killed(*_: object) -> None:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from homeport.core import initrd
+from homeport.core.facts import Facts, Mode
 from homeport.core.initrd import Decision
 from homeport.errors import Bug, HomeportError
 from homeport.host import facts, journal, rootfs
@@ -41,7 +42,7 @@ GENERATOR = b"org.freedesktop.NetworkManager.origin=nm-initrd-generator"
 
 def prepare(machine: Machine) -> None:
     """The whole of it. What goes wrong is on the console; the initramfs goes on in any case."""
-    machine.facts = facts.read_facts(machine.settings, machine.stage, machine.root)
+    read_facts(machine)
     arguments = read_arguments(machine)
     decision = initrd.decide(machine.settings.initrd, machine.facts.mode, arguments,
                              rootfs.firmware_table(arguments, machine.root))
@@ -53,6 +54,15 @@ def prepare(machine: Machine) -> None:
     if decision.network:
         from homeport.start import bring_network
         bring_network(machine, decision)
+
+
+def read_facts(machine: Machine) -> None:
+    """A machine that we fail to read gets a network all the same, if one is wanted here: by DHCP, which suits all."""
+    try:
+        machine.facts = facts.read_facts(machine.settings, machine.stage, machine.root)
+    except Exception as error:
+        tell("facts", error)
+        machine.facts = Facts(cmdline=facts.read_cmdline(machine.root), mode=Mode.RECOVERY, stage=machine.stage)
 
 
 def has_something(machine: Machine, real: Path = REAL_ROOT) -> bool:
