@@ -61,12 +61,8 @@ def firmware_table(cmdline: str, root: Path = Path("/")) -> str:
     arguments = parse(cmdline)
     if os.path.isdir(root / IBFT) and False not in {initrd.switch(arguments, name) for name in initrd.FIRMWARE}:
         return f"/{IBFT}"
-    if not initrd.switch(arguments, "rd.nvmf.nonbft"):
-        try:
-            return next((f"/{TABLES}/{name}" for name in sorted(os.listdir(root / TABLES)) if name.startswith(NBFT)), "")
-        except OSError:
-            return ""
-    return ""
+    nbft = [] if initrd.switch(arguments, "rd.nvmf.nonbft") else sorted((root / TABLES).glob(f"{NBFT}*"))
+    return f"/{TABLES}/{nbft[0].name}" if nbft else ""
 
 
 def cards_under(where: NetworkRoot, root: Path = Path("/")) -> frozenset[str]:
