@@ -35,10 +35,14 @@ def render(network: Network) -> Made:
     """The assignment; `configurator: none` if the platform says nothing of networks beyond DHCP."""
     links = network.without_absent()
     notes = (*network.notes, *(f"{fault}; left out" for fault in network.faults),
-             *(f"no card has MAC {mac}; what is for it is left out" for mac in network.absent))
+             *(f"no card has MAC {mac}; what is for it is left out" for mac in network.absent),
+             *(f"name server {server}: {name} has no IPv6 but its link-local address; left out"
+               for server, there in network.servers.items() for name in there
+               if name in links and not can_ask(server, links[name])))
     if not links:
         return Made({"configurator": "none"}, notes, tuple(network.absent), bool(network.faults))
-    config: dict[str, Any] = {"interfaces": [interface(link, network, links) for link in links.values()]}
+    dns = resolver(network, links)
+    config: dict[str, Any] = {"interfaces": [interface(link, "server" in dns, links) for link in links.values()]}
     routes = with_neighbours([route for route in network.routes if route.link in links], links)
     if routes:
         config["routes"] = {"config": [route_entry(route) for route in routes]}
@@ -49,7 +53,7 @@ def render(network: Network) -> Made:
     rules = [rule for rule in rules if rule.version in families]
     if rules:
         config["route-rules"] = {"config": [rule_entry(rule) for rule in sorted(rules, key=priority)]}
-    if dns := resolver(network, links):
+    if dns:
         config["dns-resolver"] = {"config": dns}
     if network.hostname:
         config["hostname"] = {"config": network.hostname}
@@ -57,7 +61,8 @@ def render(network: Network) -> Made:
                 tuple(network.without_router.keys() - network.absent.keys()))
 
 
-def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
+def interface(link: Link, has_servers: bool, links: Mapping[str, Link]) -> dict[str, Any]:
+    """One interface; what `has_servers` of its own needs none of DHCP's."""
     entry: dict[str, Any] = {"name": link.name, "type": link.kind, "state": "up"}
     if link.card:
         entry |= {"identifier": "mac-address", "mac-address": link.card.upper()}
@@ -71,7 +76,6 @@ def interface(link: Link, network: Network, links: Mapping[str, Link]) -> dict[s
         # One family is enough to be up: where one of them has no server, the other one still works.
         entry["wait-ip"] = "any"
     entry |= without_ports(link.shape, links)
-    has_servers = bool(network.servers)
     return entry | {"ipv4": family(link, 4, has_servers), "ipv6": family(link, 6, has_servers)}
 
 
@@ -166,13 +170,19 @@ def rule_entry(rule: Rule) -> dict[str, Any]:
 
 def resolver(network: Network, links: Mapping[str, Link]) -> dict[str, Any]:
     """Servers by family, in the order of each one's first: a profile keeps no other order."""
-    known = {server: next(link for link in there if not link or link in links)
-             for server, there in network.servers.items() if any(not link or link in links for link in there)}
+    known = {server: where[0] for server, there in network.servers.items() if (where := [
+        link for link in there if not link or (link in links and can_ask(server, links[link]))])}
     order = list(dict.fromkeys(server.version for server in known))
     servers = [with_zone(server, link) for version in order for server, link in known.items()
                if server.version == version]
     dns: dict[str, Any] = {"server": servers} if servers else {}
     return dns | ({"search": list(network.search)} if network.search else {})
+
+
+def can_ask(server: IPAddress, link: Link) -> bool:
+    """Whether nmstate takes the server there: a link with no more of IPv6 than its own address has it off, it says."""
+    return not (server.version == 6 and server.is_link_local) or 6 in link.dhcp or any(
+        address.version == 6 for address in link.addresses)
 
 
 def with_zone(server: IPAddress, link: str) -> str:
