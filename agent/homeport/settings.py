@@ -146,7 +146,7 @@ OPTIONS: tuple[Option, ...] = (
            "Total time for all sources in the real root; then the next rung of the ladder.",
            group="How long things may take"),
     Option("initrd-deadline", "30s", parse_duration,
-           "Total time for everything in the initramfs; the sources get two thirds of it."),
+           "Total time in the initramfs up to the handover; the sources get two thirds of it."),
     Option("connect-timeout", "5s", parse_duration, "One attempt: to be connected."),
     Option("header-timeout", "10s", parse_duration, "One attempt: until the answer begins."),
     Option("body-timeout", "20s", parse_duration, "One attempt: until the document is complete."),
