@@ -201,6 +201,20 @@ def test_kept_on_disk_if_so_wanted(world: World, cloud: Cloud, make_machine: Mak
         assert rules(machine) == others | KERNELS
         machine.sh(f"nmcli device connect {nic}")
         assert rules(machine) == of_one | of_two | KERNELS
+
+    # The first card's part can't be read: the other one changes, and its profile stays.
+    cloud.service.before = lambda path: (403, {}) if FIRST in path else None
+    cloud.describe({FIRST: ONE, SECOND: Vnic(1, TWO.subnet, TWO.addresses[:1])})
+    after = asked(machine)
+    assert (after.status["rung"], after.status["exit"]) == ("assigned", 0), after.status
+    assert set(after.addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24", "10.0.1.12/24"}
+    assert after.addresses("ens4") == ["10.0.2.10/24"]
+    assert rules(machine) == of_one | policy("1 10.0.2.10") | KERNELS
+    assert {name for name in on_disk(machine) if "nmconn" in name} == {
+        "homeport-ens3.nmconnection", "homeport-ens4.nmconnection"}
+    cloud.service.before = lambda path: None
+    cloud.describe({FIRST: ONE, SECOND: TWO})
+    assert not asked(machine).status["fallen"]
     switch_off(machine)
     cloud.stop()
     again = machine.boot(*kept)
