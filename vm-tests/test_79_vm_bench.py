@@ -8,9 +8,9 @@ import pty
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -120,7 +120,7 @@ def test_the_third_machine_waits(slot_folder: Path, monkeypatch: pytest.MonkeyPa
         waited.append(seconds)
         first.give_back()
 
-    monkeypatch.setattr(time, "sleep", give_back_while_waiting)
+    monkeypatch.setattr(slots, "time", SimpleNamespace(sleep=give_back_while_waiting))
     third = slots.take()
     assert len(waited) == 1
     second.give_back()
@@ -131,7 +131,7 @@ def test_the_third_machine_waits(slot_folder: Path, monkeypatch: pytest.MonkeyPa
 def test_a_slot_is_not_left_to_a_child(slot_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """QEMU of a machine that hangs must not keep it."""
     monkeypatch.setattr(slots, "SLOTS", 1)
-    monkeypatch.setattr(time, "sleep", pytest.fail)
+    monkeypatch.setattr(slots, "time", SimpleNamespace(sleep=pytest.fail))
     slot = slots.take()
     child = subprocess.Popen(["sleep", "60"], close_fds=False)
     try:
@@ -156,7 +156,7 @@ def test_qemu_that_does_not_start(
         with pytest.raises(BootFailed, match="QEMU did not start"):
             machine.start()
     machine.power_cut()
-    monkeypatch.setattr(time, "sleep", pytest.fail)
+    monkeypatch.setattr(slots, "time", SimpleNamespace(sleep=pytest.fail))
     slots.take().give_back()
     links = machine.world.namespace.argv(["ip", "-o", "link"])
     taps = subprocess.run(links, capture_output=True, text=True, check=True).stdout

@@ -19,7 +19,7 @@ from homeport.core.tpm.attestation import Challenge
 from homeport.core.tpm.keys import Method, name_of
 from homeport.core.tpm.wire import sized
 from homeport.host import tpm as tpms
-from homeport.host import tpmchild
+from homeport.host import tpmchild, tpmdevice
 from homeport.host.tpm import Tpm, TpmError, open_tpm, read_endorsement_key, read_fact
 from swtpm import Swtpm, missing
 
@@ -158,7 +158,7 @@ def test_persistent_storage_key_is_used_and_stays(own_chip: Swtpm, tmp_path: Pat
     ({"sys/firmware/acpi/tables/TPM2": ""}, "says its firmware, but the kernel has no driver for it"),
 ])
 def test_none(tmp_path: Path, files: dict[str, str], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(time, "monotonic", iter(range(0, 100, 2)).__next__)
+    monkeypatch.setattr(tpmdevice.await_tpm, "__defaults__", ("/", 0.1))
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -327,7 +327,7 @@ def test_nothing_of_a_child_is_left(chip: Swtpm, tmp_path: Path) -> None:
 def test_a_child_that_dies_is_an_error(chip: Swtpm, tmp_path: Path) -> None:
     with open_tpm(root_with(chip, tmp_path)) as tpm:
         os.kill(tpm._transport._child, signal.SIGKILL)  # type: ignore[attr-defined]
-        with pytest.raises(TpmError, match="broke off: Broken pipe"):
+        with pytest.raises(TpmError, match="broke off"):
             tpm.endorsement_key()
 
 
