@@ -118,6 +118,25 @@ def test_host_name(world: World) -> None:
         assert not machine.look().status["changed"]
 
 
+def test_an_alternative_name_that_is_there_already(world: World) -> None:
+    """From a .link file that nobody removed, or of a run that was rolled back: nmstate adds it to a card with a profile
+    that is not ours as if there were none, and fails.
+    """
+    world.dhcp.start()
+    named = seed_document().replace(
+        "          state: up\n", "          state: up\n          alt-names: [{name: uplink0}]\n")
+    server = world.serve()
+    url = server.put(SEED, named)
+    with Machine(world, "alt-name") as machine:
+        machine.boot()
+        machine.run(["ip", "link", "property", "add", "dev", NIC, "altname", "uplink0"])
+        machine.run(["homeport", "refresh", "--config", url], timeout=60, check=False)
+        now = machine.look()
+        assert (now.status["rung"], now.status["exit"]) == ("assigned", 0), now.status["reason"]
+        assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
+        assert "uplink0" in machine.read(f"/etc/systemd/network/98-nmstate-{NIC}.link")
+
+
 OWN = """\
 interfaces:
 - name: enp1s0

@@ -99,6 +99,9 @@ class Transaction:
                      timeout=self.machine.patience(settings.apply_timeout),
                      checkpoint_seconds=int(settings.apply_timeout + WINDOW + settings.proof_timeout))
             return
+        if self.plan.override:
+            from homeport.host.altnames import make_way
+            make_way(self.plan.desired)
         nmstatectl.apply(
             handed_along(self.plan.desired, self.plan.strangers),
             timeout=self.machine.patience(settings.apply_timeout),
