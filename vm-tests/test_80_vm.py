@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import hashlib
 import json
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from configserver import ConfigServer
 from container import Nic
@@ -70,26 +72,117 @@ def test_from_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm)
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
     assert boot.status["fetched"] is False
+    # What was kept is in force before NetworkManager starts, in the initramfs, too.
+    assert machine.wire(NIC).dhcp() == []
     machine.power_off()
 
     world.dhcp.start()
     boot = machine.boot(*arguments, "homeport.mode=recovery")
     assert_on_dhcp(boot, keyfiles=False)
     assert (boot.status["rung"], boot.status["exit"], boot.status["mode"]) == ("dhcp", 0, "recovery")
+    assert_shell_on_the_console(machine)
+
+
+def assert_shell_on_the_console(machine: Vm) -> None:
+    """The way in of `make vm-shell`, which nobody needs until something has failed."""
+    machine.sh("systemctl start vm-shell")
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(60)
+        line.connect(str(machine.folder / "console"))
+        line.sendall(b"\necho at the $((6 * 7))\n")
+        said = b""
+        while b"at the 42" not in said:
+            said += line.recv(4096)
 
 
 def test_seed_on_a_drive(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
-    """Nobody on the wire gives out addresses, and nobody is asked: not one DHCP packet leaves the machine."""
-    machine = make_vm()
+    """For the machine with this TPM, whose driver is late: NetworkManager in the initramfs starts straight into it.
+
+    Nobody on the wire gives out addresses, and nobody is asked: not one DHCP packet leaves the machine. Again without
+    a network in the initramfs; and in the end the TPM hangs.
+    """
+    machine = make_vm(tpm=True)
     drive = tmp_path / "drive.img"
-    vfat_disk(drive, "HOMEPORT", {"homeport.yaml": seed_document()})
+    identity = hash_by_tpm2_tools(machine)
+    vfat_disk(drive, "HOMEPORT", {"homeport.yaml": for_one_machine({"tpmHash": identity})})
     machine.hardware = Hardware(drives={"stick": drive})
-    boot = machine.boot(*SLOW)
+    make_tpm_late(machine)
+    boot = machine.boot(*NETWORK)
     assert_seed(machine, boot)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert "drive" in boot.status["source"]
     assert machine.wire(NIC).dhcp() == []
-    assert any("drive" in line for line in in_initrd(machine))
+    said = in_initrd(machine)
+    assert any("drive" in line for line in said)
+    assert machine.journal("late-tpm.service", priority=4) == []
+    early = [entry["MESSAGE"] for entry in machine.journal("nm-initrd.service", "NetworkManager-initrd.service")]
+    assert any(f"({NIC}): Activation: successful" in line for line in early), early
+    machine.power_off()
+
+    machine.initrd_files.clear()
+    boot = machine.boot(*SLOW)
+    assert_seed(machine, boot)
+    assert boot.status["exit"] == 0
+    assert machine.wire(NIC).dhcp() == []
+    assert_left_behind(machine)
+
+
+def for_one_machine(match: dict[str, str]) -> str:
+    """The seed case, for a machine of which this is true and nobody else. JSON is YAML."""
+    network = yaml.safe_load(seed_document())["spec"]["network"]
+    return json.dumps({"machines": [{"match": match, **network}]})
+
+
+LATE = """\
+[Unit]
+DefaultDependencies=no
+Conflicts=initrd-switch-root.target
+Before=initrd-switch-root.target
+[Service]
+ExecStartPre=sh /late-tpm off
+ExecStart=sh /late-tpm on
+"""
+LATE_SCRIPT = """\
+case $1 in
+off)
+    mv /dev/tpmrm0 /dev/late;;
+on)
+    # By then its list of devices is made.
+    until [ -e /sys/fs/cgroup/system.slice/homeport-prepare.service/cgroup.procs ]; do sleep 0.1; done
+    sleep 0.5
+    mv /dev/late /dev/tpmrm0;;
+esac
+"""
+
+
+def make_tpm_late(machine: Vm) -> None:
+    """Its node comes when homeport runs already in the initramfs, as that of a driver that is loaded late.
+
+    The driver itself is built in; taken off and put back, it gives another number, as IMA holds the first.
+    """
+    machine.write_in_initrd("/late-tpm", LATE_SCRIPT)
+    machine.write_in_initrd("/etc/systemd/system/late-tpm.service", LATE)
+    machine.write_in_initrd("/etc/systemd/system/homeport-prepare.service.d/late-tpm.conf",
+                            "[Unit]\nWants=late-tpm.service\nAfter=late-tpm.service\n")
+
+
+def assert_left_behind(machine: Vm) -> None:
+    """The TPM hangs: whoever asks ends in time, in a unit as ours are, and who waits for the kernel is in a scope.
+
+    In the unit's cgroup systemd would wait for it, for twice TimeoutStopSec=, which is two minutes.
+    """
+    assert machine.tpm
+    machine.sh("sed -e '/^Condition/d; s|^ExecStart=.*|ExecStart=/usr/bin/homeport identify --tpm-timeout=3s|' "
+               "/usr/lib/systemd/system/homeport-refresh.service >/run/systemd/system/hung.service")
+    with machine.tpm.hanging():
+        machine.sh("systemctl start hung", timeout=100)
+        assert "did not give its certificate within 3 s" in machine.sh("journalctl -u hung -o cat").stdout
+        scopes = machine.sh("systemctl list-units --plain --no-legend 'homeport-tpm-*.scope'").stdout
+        assert "A command that the TPM does not finish" in scopes
+        states = machine.sh("cd /sys/fs/cgroup/system.slice; cat homeport-tpm-*.scope/cgroup.procs | "
+                            "while read -r pid; do grep State /proc/$pid/status; done").stdout
+        assert "D (disk sleep)" in states
+    machine.wait("! systemctl is-active --quiet 'homeport-tpm-*.scope'")
 
 
 def test_registered_by_its_tpm(world: World, make_vm: MakeVm) -> None:
