@@ -258,6 +258,17 @@ def test_a_list_that_is_no_text(ask: Asking, serve: Callable[..., Any], name: st
     assert "this is what the metadata of" in caught.value.hint
 
 
+def test_metadata_of_any_size(ask: Asking, serve: Callable[..., Any]) -> None:  # noqa: F811
+    """No piece is too large, all of them are: a fault on the way to the document, and of it."""
+    service = serve(EC2)
+    service.before = lambda path: (200, {}) if "/macs/0" in path else None
+    service.instead = bytes(512 << 10)
+    ask.at("aws", service.url)
+    with pytest.raises(DocumentError, match="more than 4 MiB") as caught:
+        ask(ON_EC2)
+    assert caught.value.hint == "this is what the metadata of Amazon EC2 say"
+
+
 def test_the_journal_is_not_filled_with_cards_that_nobody_has(
         ask: Asking, serve: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     service = serve(EC2)
