@@ -198,6 +198,22 @@ def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path, falling: N
     assert machine.wire(NIC).dhcp() == []
 
 
+def test_seed_on_a_usb_stick(world: World, make_vm: MakeVm, tmp_path: Path, falling: None) -> None:
+    """A first boot without a server: the kernel shows a stick a second after it was found, and yet not one DHCP packet
+    leaves the machine. (Without KVM udev is slow enough to be waited for anyway; tests/host/test_usb.py has the rest.)
+    """
+    machine = make_vm(image=make_image("metal"))
+    stick = tmp_path / "stick.img"
+    vfat_disk(stick, "HOMEPORT", {"seed.yaml": seed_document()})
+    machine.hardware = Hardware(sticks={"stick": stick})
+    boot = machine.boot(*NETWORK)
+    assert boot.addresses(NIC) == [ADDRESS]
+    assert default_routes(boot) == [("192.168.122.1", NIC, 150, "main")]
+    assert (boot.status["rung"], boot.status["exit"], boot.status["persisted"]) == ("seed", 0, False)
+    assert any("seed HOMEPORT/seed.yaml" in line for line in in_initrd(machine))
+    assert machine.wire(NIC).dhcp() == []
+
+
 def test_smbios_junk_and_a_credential_in_it(world: World, make_vm: MakeVm) -> None:
     """A UUID and a serial number that thousands share name nobody; the document is a type 11 string."""
     machine = make_vm(firmware=Firmware("03000200-0400-0500-0006-000700080009", "To be filled by O.E.M."))

@@ -13,9 +13,12 @@ from . import qemu
 
 @dataclass(frozen=True)
 class Hardware:
-    """Files as drives, by serial number; SMBIOS type 11 strings; fw_cfg files as name -> text; the clock."""
+    """Files as drives and as USB sticks, by serial number; SMBIOS type 11 strings; fw_cfg files as name -> text; the
+    clock.
+    """
 
     drives: Mapping[str, Path] = field(default_factory=dict)
+    sticks: Mapping[str, Path] = field(default_factory=dict)  # of image "metal": the cloud kernel knows no USB
     strings: Sequence[str] = ()
     fw_cfg: Mapping[str, str] = field(default_factory=dict)
     clock: str = "utc"  # or a date: what the battery-backed clock says at power-on
@@ -33,7 +36,7 @@ class Hardware:
             words += ["-fw_cfg", f"name={name},file={file}"]
         for name, image in self.drives.items():
             words += qemu.drive(name, image)
-        return words
+        return words + qemu.sticks(self.sticks)
 
 
 def _system(firmware: Firmware) -> str:

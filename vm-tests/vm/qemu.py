@@ -13,7 +13,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -100,6 +100,15 @@ def drive(name: str, image: Path, *, read_only: bool = False) -> list[str]:
     flag = ",readonly=on" if read_only else ""
     return ["-drive", f"file={image},if=none,id={name},format=raw,cache=unsafe{flag}",
             "-device", f"virtio-blk-pci,drive={name},serial={name}"]  # fmt: skip
+
+
+def sticks(images: Mapping[str, Path]) -> list[str]:
+    """A USB controller with these plugged in, name -> file; nothing if there are none."""
+    words = ["-device", "qemu-xhci,id=usb"] if images else []
+    for name, image in images.items():
+        words += ["-drive", f"file={image},if=none,id={name},format=raw,cache=unsafe",
+                  "-device", f"usb-storage,bus=usb.0,drive={name},serial={name},removable=on"]  # fmt: skip
+    return words
 
 
 def tpm(control: Path) -> list[str]:
