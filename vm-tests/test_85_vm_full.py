@@ -200,7 +200,7 @@ def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path, falling: N
 
 def test_seed_on_a_usb_stick(world: World, make_vm: MakeVm, tmp_path: Path, falling: None) -> None:
     """A first boot without a server: the kernel shows a stick a second after it was found, and yet not one DHCP packet
-    leaves the machine. (Without KVM udev is slow enough to be waited for anyway; tests/host/test_usb.py has the rest.)
+    leaves the machine.
     """
     machine = make_vm(image=make_image("metal"))
     stick = tmp_path / "stick.img"
