@@ -191,6 +191,16 @@ def test_a_nic_that_is_not_here(ask: Asking, serve: Callable[..., Any]) -> None:
     assert any("no card has MAC 00:00:5e:00:53:02" in line for line in ask.lines)
 
 
+@pytest.mark.parametrize(("platform_id", "folder"), [("aws", EC2), ("digitalocean", "digitalocean-public-and-private")])
+def test_no_nic_of_them_is_here(
+        ask: Asking, serve: Callable[..., Any], platform_id: str, folder: str) -> None:  # noqa: F811
+    """Not "nothing is assigned", which would take down what is in force."""
+    ask.at(platform_id, serve(folder).url)
+    strange = replace(ENS3, mac="00:00:5e:00:53:77", permanent_mac="00:00:5e:00:53:77")
+    with pytest.raises(DocumentError, match="only network cards that are not in this machine: 0"):
+        ask(replace(NOWHERE, nics=(strange,)), platform=platform_id)
+
+
 @pytest.mark.parametrize(("setting", "on_aws", "on_digitalocean"), [
     ("auto", True, False), ("yes", False, False), ("no", True, True)])
 def test_what_is_kept_on_disk(ask: Asking, serve: Callable[..., Any], setting: str, on_aws: bool,  # noqa: F811

@@ -15,12 +15,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from homeport.core.checks.reading import IPAddress, read_ip
+from homeport.core.complaint import Complaint
 from homeport.core.facts import Facts, Nic
 from homeport.core.nicmatch import can_be_card, own_mac
 from homeport.core.platforms import Platform, Situation, attributes, make
 from homeport.core.platforms.reading import Fault
 from homeport.core.platforms.recognition import Candidate, recognise
 from homeport.core.platforms.shape import Drive, Files, Guestinfo, NotThere, Service, Want, Way, fixed
+from homeport.core.showing import listing
 from homeport.core.yamlwrite import render_yaml
 from homeport.errors import DocumentError, HomeportError, NoAssignment, SourceError, Unconfigured, Unreachable
 from homeport.host.files import read_file
@@ -202,6 +204,11 @@ def reply(asker: Asker, candidate: Candidate, files: Files, session: Session | N
             time.sleep(PAUSE)
         else:
             break
+    if made.absent and "config" not in made.tree:
+        # That nothing is assigned would take down what is in force; this is another machine's, or one half plugged in.
+        raise DocumentError(
+            [Complaint("", f"only network cards that are not in this machine: {listing(made.absent)}", "one that is")],
+            f"this is what the metadata of {platform.title} say")
     for note in made.notes[:MOST_NOTES]:
         asker.progress(f"{platform.title}: {note}")
     if len(made.notes) > MOST_NOTES:
