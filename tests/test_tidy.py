@@ -72,6 +72,15 @@ def test_a_machine_that_has_its_profiles(tmp_path: Path, real: Path, down: list[
     assert not has_note(tmp_path) and down == ["enp1s0"]
 
 
+def test_the_loopback_stays_up(tmp_path: Path, real: Path, down: list[str]) -> None:
+    """NetworkManager makes a profile of it; without one, it is as the kernel and systemd have it."""
+    machine = stopped(tmp_path)
+    put(tmp_path, "sys/class/net/lo/ifindex", "1\n")
+    put(tmp_path, f"{DEVICES}/1", "[device]\nconnection-uuid=8\n")
+    tidy.tidy(machine, real)
+    assert not (tmp_path / DEVICES / "1").exists() and down == ["enp1s0"]
+
+
 def test_what_was_handed_over_stays_up(tmp_path: Path, real: Path, down: list[str]) -> None:
     (file,) = keep(real).keyfiles
     tidy.tidy(stopped(tmp_path, uuid=file.uuid), real)

@@ -97,7 +97,7 @@ def remove_profiles(machine: Machine) -> tuple[list[str], frozenset[str]]:
 
 
 def remove_notes(machine: Machine, staying: frozenset[str], removed: frozenset[str]) -> list[str]:
-    """NetworkManager's notes of cards that run on a profile which does not stay; those cards.
+    """NetworkManager's notes of cards that run on a profile which does not stay; those cards, but for the loopback.
 
     A stranger's stays; and where homeport has not brought the network up, all but those that were removed.
     """
@@ -108,7 +108,7 @@ def remove_notes(machine: Machine, staying: frozenset[str], removed: frozenset[s
         uuid = uuid_of(machine.root, f"{DEVICES}/{name}", b"connection-uuid")
         if uuid and uuid not in staying and (ours or uuid in removed) and take_away(machine.root, f"{DEVICES}/{name}"):
             cards.append(interface_of(machine.root, name))
-    return [card for card in cards if card]
+    return [card for card in cards if card not in ("", "lo")]
 
 
 def take_away(root: Path, path: str) -> bool:
