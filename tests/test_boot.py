@@ -26,6 +26,7 @@ from homeport.errors import (
 )
 from homeport.host.store import Store
 from homeport.machine import Machine
+from homeport.prepared import Prepared
 from homeport.report import Report
 from homeport.settings import Settings
 
@@ -124,3 +125,24 @@ def test_ladders_end_where_somebody_can_log_in() -> None:
     assert [name for name, _ in boot.LADDER] == ["assigned", "last-known-good", "seed", "left-as-found", "dhcp"]
     assert [name for name, _ in boot.LADDER_ON_DHCP] == ["dhcp"]
     assert "dhcp" not in dict(boot.LADDER_OF_REFRESH), "a refresh must not take a running network away"
+
+
+@pytest.mark.parametrize(("before", "rung"), [
+    ({"rung": "seed", "source": "file /usr/lib/homeport/seed.yaml", "revision": "sha256:1"}, "seed"),
+    ({"rung": "seed", "boot_id": "another"}, "left-as-found"),
+    ({"rung": "dhcp"}, "left-as-found"),
+    (None, "left-as-found"),
+])
+def test_a_refresh_that_brings_nothing_leaves_a_seed_a_seed(
+    before: dict[str, str] | None, rung: str, machine: Machine,
+) -> None:
+    """Monitoring would see the network of somebody else, and nothing waited for what is in force."""
+    machine.report.boot_id = "this"
+    machine.prepared = Prepared("seed", proven=True)
+    if before is not None:
+        machine.store.write_status({"boot_id": "this"} | before)
+    boot.climb(machine, (("assigned", fails(Unconfigured("no source"))), *boot.LADDER_OF_REFRESH[2:3],
+                         ("left-as-found", holds)))
+    assert machine.report.rung == rung
+    assert machine.on_prepared == (rung == "seed")  # which `settle` leaves where they are
+    assert (machine.report.source == "file /usr/lib/homeport/seed.yaml") == (rung == "seed")

@@ -153,6 +153,10 @@ def test_a_seed_alone(world: World, machine: Machine, wire: Capture) -> None:
     assert (boot.status["rung"], boot.status["exit"]) == ("seed", 0)
     assert not any(name.startswith("homeport-") for name in boot.keyfiles)
     assert not machine.exists("/var/lib/homeport/assigned.yaml")
+    machine.run(["homeport", "refresh"])
+    after = machine.look()
+    assert (after.addresses(NIC), after.status["rung"], after.status["exit"]) == ([FIRST], "seed", 0)
+    assert machine.exists("/run/homeport/in-force")
     assert wire.dhcp() == []
 
 

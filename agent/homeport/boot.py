@@ -100,7 +100,7 @@ LADDER_ON_KEPT: tuple[Rung, ...] = (("last-known-good", kept.stand), *LADDER)
 LADDER_ON_DHCP: tuple[Rung, ...] = (("dhcp", fallback.dhcp_by_mode),)
 
 # On a running machine: what is in force is kept, and no seed or DHCP is put in its place.
-LADDER_OF_REFRESH: tuple[Rung, ...] = LADDER[:2] + (LADDER[3],)
+LADDER_OF_REFRESH: tuple[Rung, ...] = (*LADDER[:2], ("seed", fallback.seed_as_it_is), LADDER[3])
 
 WITH_ASSIGNMENT = (Mode.ACTIVE, Mode.PASSIVE)
 

@@ -17,7 +17,7 @@ from homeport.core.cmdline import parse
 from homeport.core.facts import Mode, Stage
 from homeport.core.initrd import boot_mac
 from homeport.core.keyfile import Keyfile, KeyfileError
-from homeport.errors import ApplyError, HomeportError
+from homeport.errors import ApplyError, HomeportError, NoAssignment
 from homeport.host import keyfiles, oem, profiles
 from homeport.host.files import make_dir, read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
@@ -38,6 +38,16 @@ WISHES = ("dhcp-client-id", "dhcp-vendor-class-identifier", "dhcp-dscp", "ignore
 BOOTSTRAP_OF_IMAGE = "usr/lib/homeport/homeport-bootstrap.nmconnection"
 # NMDeviceType: ethernet, and veth, which is what a container has for NICs.
 ETHERNET = (1, 20)
+
+
+def seed_as_it_is(machine: Machine) -> None:
+    """The seed that this boot came up with, where asking again has brought nothing better: it stays what it is."""
+    before = machine.store.read_status() or {}
+    if before.get("rung") != "seed" or before.get("boot_id") != machine.report.boot_id:
+        raise NoAssignment("no seed is in force")
+    machine.on_prepared = machine.prepared is not None and machine.prepared.rung == prepared.SEED
+    machine.report.source, machine.report.revision = str(before.get("source")), str(before.get("revision"))
+    log.info("the seed stays in force: %s", machine.report.source)
 
 
 def left_as_found(machine: Machine) -> None:
