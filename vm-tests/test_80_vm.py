@@ -95,8 +95,8 @@ def assert_shell_on_the_console(machine: Vm) -> None:
             # What is typed before the shell reads is thrown away.
             line.sendall(b"\necho at the $((6 * 7))\n")
             with suppress(TimeoutError):
-                while b"at the 42" not in said:
-                    said += line.recv(4096) or b"at the 42, but off"
+                while b"at the 42\r" not in said:
+                    said += line.recv(4096) or b"at the 42\r, but off"
                 break
     assert b"at the 42\r" in said, said
 
