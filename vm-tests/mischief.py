@@ -93,9 +93,10 @@ def read_only_etc(machine: Machine) -> None:
 
 def full_var_lib(machine: Machine) -> None:
     """In each boot /var/lib is a file system of its own, empty but for /var/lib/homeport, without a byte left."""
+    # -p: systemd-tmpfiles is at work meanwhile.
     _early(machine, "full-var-lib", (
-        "mount -t tmpfs -o size=64k,mode=755 full /var/lib; mkdir -m 700 /var/lib/homeport; "
-        "mkdir /var/lib/NetworkManager; cat /dev/zero >/var/lib/full || true"))
+        "mount -t tmpfs -o size=64k,mode=755 full /var/lib; mkdir -p -m 700 /var/lib/homeport; "
+        "mkdir -p /var/lib/NetworkManager; cat /dev/zero >/var/lib/full || true"))
 
 
 def _early(machine: Machine, name: str, script: str) -> None:
