@@ -58,7 +58,7 @@ test-vm: setup-tests ## the boots in QEMU alone: firmware, TPM, initramfs; a qua
 	$(WITH) "$$VENV/bin/python" -m pytest vm-tests -m vm $(PYTEST)
 
 .PHONY: test-vm-full
-test-vm-full: ## the same with the rest of the matrix: other suites, root on iSCSI, power cuts, ...; an hour and a half
+test-vm-full: ## the same with the rest of the matrix: other suites, root on iSCSI, power cuts, ...; three quarters of an hour
 	@tools/setup venv nmstatectl guest-trixie vm-trixie vm-bookworm vm-forky netroot-trixie metal-trixie
 	@$(WITH) tools/side-by-side build/vm-tests.log \
 	  "$$VENV/bin/python" -m pytest -m "vm or vm_full" --durations=0 $(PYTEST) $(HALF) -- \
