@@ -384,8 +384,10 @@ def test_routers_that_were_advertised(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = [kernel.Route(2, "::", 0, "fe80::1", 900, 254), kernel.Route(3, "0.0.0.0", 0, "10.0.2.1", 900, 254),
               kernel.Route(3, "2001:db8::", 64, "fe80::9", 900, 254), kernel.Route(9, "::", 0, "fe80::2", 900, 254),
               kernel.Route(2, "::", 0, "fe80::7", 10, 30400)]  # our own, by the router of before
+    routes = [*routes, kernel.Route(3, "::", 0, "fe80::3", 10, 30401)]  # the same, where none is advertised just now
     monkeypatch.setattr(kernel, "read_network", lambda: kernel.Network((), (), tuple(routes)))
-    assert {mac: str(ip) for mac, ip in platform.routers((ENS3, ENS4)).items()} == {ENS3.mac: "fe80::1"}
+    assert {mac: str(ip) for mac, ip in platform.routers((ENS3, ENS4)).items()} == {
+        ENS3.mac: "fe80::1", ENS4.mac: "fe80::3"}
 
 
 @pytest.mark.parametrize(("settings", "least", "most"), [({}, 20.0, 31.0), ({"platform_persist": "yes"}, 100.0, 121.0)])

@@ -270,7 +270,8 @@ def is_volatile(settings: Settings, platform: Platform) -> bool:
 def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
     """The IPv6 routers in use, by the MACs of the cards that they are on: those that were advertised.
 
-    In the main table only: the others have our own routes, by a router that may be an old one by now.
+    They are in the main table. The others have our own routes, by a router that may be an old one by now: it counts
+    while there is none in the main table, which NetworkManager empties for a moment whenever it reapplies IPv6.
     """
     from homeport.core.former import MAIN_TABLE
     from homeport.host.proof.kernel import read_network
@@ -279,8 +280,9 @@ def routers(cards: Sequence[Nic]) -> dict[str, IPAddress]:
     except OSError:
         return {}
     macs = {card.index: own_mac(card) for card in cards}
-    found = {macs.get(route.index, ""): read_ip(route.gateway) for route in network.routes
-             if route.default and route.table == MAIN_TABLE and ":" in route.gateway}
+    routes = sorted(network.routes, key=lambda route: route.table == MAIN_TABLE)  # the later one counts
+    found = {macs.get(route.index, ""): read_ip(route.gateway) for route in routes
+             if route.default and ":" in route.gateway}
     return {mac: ip for mac, ip in found.items() if mac and ip is not None}
 
 
