@@ -9,9 +9,8 @@ import pytest
 from tests.initramfs import put
 
 from homeport.core.facts import Facts, Stage
-from homeport.host import nmstatectl
 from homeport.host.store import Store
-from homeport.machine import QUICK, UNDOING, Machine
+from homeport.machine import Machine
 from homeport.report import Report
 from homeport.settings import Settings
 
@@ -45,7 +44,6 @@ def test_what_nmstatectl_has_left(machine: Machine, left: float | None, quick: f
     machine.ends = None if left is None else time.monotonic() + left
     assert machine.quick == pytest.approx(quick, abs=0.3)
     assert machine.undoing == pytest.approx(undoing, abs=0.3)
-    assert (QUICK, UNDOING) == (nmstatectl.QUICK_SECONDS, nmstatectl.ROLLBACK_SECONDS)
 
 
 def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:

@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from homeport.host.networkmanager import Manager
     from homeport.prepared import Prepared
 
-# Seconds, as in host/nmstatectl.py, and what is left of them when the time of all is up. NetworkManager rolls back in
-# 1 to 3; where that is stopped before its end, the checkpoint's own timer does it.
-QUICK, LEAST_QUICK = 30.0, 5.0
-UNDOING, LEAST_UNDOING = 90.0, 10.0
+# Seconds: what nmstatectl has in any case, when the time of all is up. NetworkManager rolls back in 1 to 3; where that
+# is stopped before its end, the checkpoint's own timer does it.
+LEAST_QUICK, LEAST_UNDOING = 5.0, 10.0
 
 
 @dataclass
@@ -100,12 +99,14 @@ class Machine:
     @property
     def quick(self) -> float:
         """Seconds for what nmstatectl does in milliseconds: for a busy machine, not to wait for anything."""
-        return self.patience(QUICK, least=LEAST_QUICK)
+        from homeport.host.nmstatectl import QUICK_SECONDS
+        return self.patience(QUICK_SECONDS, least=LEAST_QUICK)
 
     @property
     def undoing(self) -> float:
         """Seconds for a rollback: it must come to its end also when all should be over."""
-        return self.patience(UNDOING, least=LEAST_UNDOING)
+        from homeport.host.nmstatectl import ROLLBACK_SECONDS
+        return self.patience(ROLLBACK_SECONDS, least=LEAST_UNDOING)
 
     def close(self) -> None:
         if self._manager is not None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
-from homeport.core import beside, former, partial, strangers
+from homeport.core import beside, former, strangers
 from homeport.core.compare import differences
 from homeport.core.document import Assignment, parse_document
 from homeport.core.nicmatch import can_be_card, own_mac
@@ -40,6 +40,7 @@ def with_unread(machine: Machine, reply: Reply, assignment: Assignment) -> tuple
     if not reply.partial:
         return reply, assignment
     from homeport import steps
+    from homeport.core import partial
     before = remembered(machine, reply)
     here = {own_mac(nic): nic.name for nic in machine.facts.nics if can_be_card(nic) and own_mac(nic)}
     kept = partial.keep(assignment.config, before, here).entries
@@ -194,6 +195,7 @@ def as_it_runs(machine: Machine, plan: Plan, reply: Reply, failed: Collection[st
     failed = {*failed, *plan.left_alone}
     if not failed or not goes_beside(reply, plan.desired):
         return plan, reply
+    from homeport.core import partial
     names = {name for name, kernel in plan.names.items() if kernel in failed}
     macs = {own_mac(nic) for nic in machine.facts.nics if nic.name in failed}
     config = partial.completed(

@@ -70,6 +70,15 @@ def read_file(root: Where, path: Where, limit: int) -> bytes | None:
     return bytes(data)
 
 
+def attribute(path: str) -> str:
+    """The first line, of at most 64 characters, of a file of the kernel's that cannot lead elsewhere; "" without it."""
+    try:
+        with open(path, encoding="ascii", errors="replace") as file:
+            return file.readline(64).strip()
+    except OSError:
+        return ""
+
+
 def remove(root: Where, path: Where) -> bool:
     """Remove the file or symlink `path` for good; false if there is none. Raises OSError."""
     try:

@@ -29,8 +29,9 @@ from homeport.core.tpm.der import Key, NotDer, RsaKey
 from homeport.core.tpm.keys import EndorsementKey, Method
 from homeport.core.tpm.wire import Answer, Malformed, OldTpm, Refused
 from homeport.errors import SourceError
+from homeport.host.files import Where
 from homeport.host.tpmchild import Apart, Transport
-from homeport.host.tpmdevice import DEVICE, Where, await_tpm
+from homeport.host.tpmdevice import DEVICE, await_tpm
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import time
 
-Where = str | os.PathLike[str]
+from homeport.host.files import Where, attribute
 
 # The kernel's resource manager: other programs use the TPM at the same time.
 DEVICE = "dev/tpmrm0"
@@ -65,13 +65,5 @@ def _chips(root: Where) -> list[str]:
 
 def _is_old(root: Where) -> bool:
     # tpm_version_major is since Linux 5.10; before, `caps` was a TPM 1.2's alone.
-    return any(_first_line(os.path.join(chip, "tpm_version_major")) == "1"
+    return any(attribute(os.path.join(chip, "tpm_version_major")) == "1"
                or os.path.exists(os.path.join(chip, "device/caps")) for chip in _chips(root))
-
-
-def _first_line(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.readline(64).strip()
-    except OSError:
-        return ""

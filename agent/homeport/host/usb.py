@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from homeport.host.files import Where
+from homeport.host.files import Where, attribute
 
 DEVICES, DRIVERS = "sys/bus/usb/devices", "sys/bus/usb/drivers"
 HUB, HUB_SETTLES = "09", 1000  # bDeviceClass; ms in which it has found what is plugged in, twice what it takes
@@ -35,9 +35,9 @@ def drives_on_their_way(root: Where = "/") -> bool:
 
 def _is_settling(device: str) -> bool:
     """Whether it is a hub that was found just now (connected_duration in Documentation/ABI/testing/sysfs-bus-usb)."""
-    if _text(os.path.join(device, "bDeviceClass")) != HUB:
+    if attribute(os.path.join(device, "bDeviceClass")) != HUB:
         return False
-    there = _text(os.path.join(device, "power/connected_duration"))
+    there = attribute(os.path.join(device, "power/connected_duration"))
     return there.isdecimal() and int(there) < HUB_SETTLES
 
 
@@ -56,12 +56,12 @@ def _is_here(root: Where, interface: str) -> bool:
 
 def _is_shown(root: Where, unit: str) -> bool:
     """Whether udev knows the drive and its partitions, or there is none in it."""
-    if _text(os.path.join(unit, "type")) not in BLOCK_TYPES:
+    if attribute(os.path.join(unit, "type")) not in BLOCK_TYPES:
         return True
     disks = list(_below(os.path.join(unit, "block"), ""))
     return bool(disks) and all(
-        _text(os.path.join(disk, "size")) == "0" or all(_udev_knows(root, part) for part in (disk, *_partitions(disk)))
-        for disk in disks)
+        attribute(os.path.join(disk, "size")) == "0"
+        or all(_udev_knows(root, part) for part in (disk, *_partitions(disk))) for disk in disks)
 
 
 def _partitions(disk: str) -> Iterator[str]:
@@ -71,7 +71,7 @@ def _partitions(disk: str) -> Iterator[str]:
 
 def _udev_knows(root: Where, device: str) -> bool:
     """udev writes this file of every block device, after its links (udev_event_execute_rules in udev-event.c)."""
-    return os.path.exists(os.path.join(root, UDEV_KNOWS, f"b{_text(os.path.join(device, 'dev'))}"))
+    return os.path.exists(os.path.join(root, UDEV_KNOWS, f"b{attribute(os.path.join(device, 'dev'))}"))
 
 
 def _below(folder: str, prefix: str) -> Iterator[str]:
@@ -83,11 +83,3 @@ def _names(folder: str) -> list[str]:
         return os.listdir(folder)
     except OSError:  # unplugged, or nothing of that kind is there
         return []
-
-
-def _text(path: str) -> str:
-    try:
-        with open(path, encoding="ascii", errors="replace") as file:
-            return file.read(64).strip()
-    except OSError:
-        return ""
