@@ -252,7 +252,7 @@ def test_the_addresses_that_dhcp_brings_are_waited_for(
     assert "DHCP has not brought of ens3, going on without" in caplog.text
     story.fails, story.away = set(), set()
     machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
-    assert (story.waited, machine.report.exit) == ({"ens4": {"of ens4"}}, 0)
+    assert story.waited == {"ens4": {"of ens4"}} and machine.report.exit == 0
 
 
 def test_a_card_that_went_and_could_not_be_cleared(story: Story) -> None:
