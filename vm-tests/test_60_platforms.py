@@ -380,10 +380,10 @@ def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine
     machine = make_machine(tree=tree, nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
     boot = machine.boot(AWS)
     assert boot.status["exit"] == 0, boot.status
-    # What is said to be in force can be used, whoever brings it: a service binds to it next.
-    held = machine.sh("ip -6 address show scope global -tentative").stdout
-    assert all(f"{address}/128" in held for address in ("2001:db8:1::10", "2001:db8:1::11", "2001:db8:2::10")), held
     asked(machine)
+    # By DHCPv6, and after duplicate address detection: until then nothing can be sent from them.
+    for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
+        machine.wait(f"ip -6 address show dev {nic} -tentative | grep {address}/128")
     wanted = policy("0 2001:db8:1::10", "0 2001:db8:1::11", "1 2001:db8:2::10")
     assert rules(machine, "-6") == wanted | KERNELS_6
     for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
