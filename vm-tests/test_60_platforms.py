@@ -380,13 +380,15 @@ def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine
     machine = make_machine(tree=tree, nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
     boot = machine.boot(AWS)
     assert boot.status["exit"] == 0, boot.status
+    held = {"2001:db8:1::10": "ens3", "2001:db8:1::11": "ens3", "2001:db8:2::10": "ens4"}
+    # Nothing can be sent from an address during duplicate address detection; a change may start it anew.
+    usable = " && ".join(f"ip -6 address show dev {nic} -tentative | grep {ip}/128" for ip, nic in held.items())
+    machine.wait(usable)
     asked(machine)
-    # By DHCPv6, and after duplicate address detection: until then nothing can be sent from them.
-    for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
-        machine.wait(f"ip -6 address show dev {nic} -tentative | grep {address}/128")
+    machine.wait(usable)
     wanted = policy("0 2001:db8:1::10", "0 2001:db8:1::11", "1 2001:db8:2::10")
     assert rules(machine, "-6") == wanted | KERNELS_6
-    for address, nic in (("2001:db8:1::10", "ens3"), ("2001:db8:1::11", "ens3"), ("2001:db8:2::10", "ens4")):
+    for address, nic in held.items():
         assert leaves_by(machine, address) == nic
 
     # NetworkManager starts IPv6 anew with a change: what others added is put back with the rest.
