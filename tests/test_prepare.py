@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, GENERATED, in_run, keep, make, put
 
-from homeport import kept, prepare, prepared, start, steps
+from homeport import asking, kept, prepare, prepared, start
 from homeport.core.keyfile import parse
 from homeport.host import keyfiles, nics
 from homeport.host.files import write_atomic
@@ -152,7 +152,7 @@ def test_the_tpm_is_asked_only_if_it_may_choose(
     def identify(machine: Machine) -> None:
         done.append("asked")
         machine.report.identity = {"kind": "tpm"}
-    monkeypatch.setattr(steps, "identify", identify)
+    monkeypatch.setattr(asking, "identify", identify)
     put(tmp_path, "etc/homeport/assignment.yaml", document)
     prepare.prepare(make(tmp_path, f"{NETWORK} homeport.config=/etc/homeport/assignment.yaml"))
     assert bool(done) == asked
@@ -432,7 +432,8 @@ def test_a_boot_with_nothing_to_do_is_cheap(tmp_path: Path) -> None:
             f"assert main(['handover', '--root', {str(tmp_path)!r}]) == 0\n"
             f"assert main(['handover', '--clean', '--root', {str(tmp_path)!r}]) == 0\n"
             "print(*sorted(m for m in sys.modules if m in ('yaml', 'requests', 'ssl', 'subprocess', 'jeepney', "
-            "'homeport.steps', 'homeport.fallback', 'homeport.core.schema', 'homeport.tidy')))")
+            "'homeport.asking', 'homeport.planning', 'homeport.inforce', 'homeport.fallback', 'homeport.core.schema', "
+            "'homeport.tidy')))")
     make(tmp_path, "root=UUID=12")
     done = subprocess.run([sys.executable, "-c", code], text=True, capture_output=True, check=True,
                           env={"PYTHONPATH": str(Path(prepare.__file__).parents[1])})

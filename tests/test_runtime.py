@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from homeport import boot, runtime, steps
+from homeport import boot, planning, runtime
 from homeport.core import beside, platforms
 from homeport.core.complaint import Complaint
 from homeport.core.document import Assignment, parse_document, understand_document
@@ -38,7 +38,7 @@ A, B = "02:00:00:00:00:0a", "02:00:00:00:00:0b"
 NICS = (Nic("ens3", 2, A, A), Nic("ens4", 3, B, B))
 ONE, TWO = ("10.0.1.10", "10.0.1.11"), ("10.0.2.10", "10.0.2.11")
 PROFILE = {"connection": {"id": ("s", "theirs")}, "ipv4": {"method": ("s", "auto")}, "ipv6": {"method": ("s", "auto")}}
-MAKE_PLAN = steps.make_plan
+MAKE_PLAN = planning.make_plan
 
 
 class FakeManager:
@@ -79,9 +79,9 @@ class Story:
         self.protected: frozenset[str] = frozenset()
         self.touched: list[str] = []
         self.root, self.store = root, Store(root)
-        monkeypatch.setattr(steps, "current_state", lambda machine: self.shown())
+        monkeypatch.setattr(planning, "current_state", lambda machine: self.shown())
         # The plan for whole profiles, of which nothing remains.
-        monkeypatch.setattr(steps, "make_plan", lambda machine, assignment: Plan(assignment, {}))
+        monkeypatch.setattr(planning, "make_plan", lambda machine, assignment: Plan(assignment, {}))
         monkeypatch.setattr(boot, "put_in_force", lambda machine, part, reply: self.put_in_force(part))
 
     def shown(self) -> dict[str, Any]:
@@ -324,7 +324,7 @@ class Metal:
         self.machine = Machine(root, Settings(), Stage.HOST, Store(root), Report(), facts=Facts(nics=NICS))
         self.machine._protected = frozenset(("ens3",))
         self.machine._manager = FakeManager(lambda name: ())  # type: ignore[assignment]
-        monkeypatch.setattr(steps, "make_plan", self.make_plan)
+        monkeypatch.setattr(planning, "make_plan", self.make_plan)
 
     def make_plan(self, machine: Machine, assignment: Assignment, without: frozenset[str] = frozenset()) -> Plan:
         self.without.append(without)

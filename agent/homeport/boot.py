@@ -10,7 +10,7 @@ import logging
 import os
 from collections.abc import Callable
 
-from homeport import fallback, kept, prepared, steps
+from homeport import asking, fallback, inforce, kept, planning, prepared
 from homeport.core.document import Assignment
 from homeport.core.facts import Mode, Stage
 from homeport.core.plan import Plan, refuse_to_move
@@ -26,42 +26,42 @@ log = logging.getLogger(__name__)
 
 def boot(machine: Machine) -> None:
     """One boot, from facts to report. What goes wrong is in the report, never raised."""
-    steps.read_facts(machine)
-    steps.identify(machine)
+    asking.read_facts(machine)
+    asking.identify(machine)
     machine.asks_once = machine.stage is Stage.HOST
     climb(machine, ladder(machine))
     settle(machine)
     forgive(machine)
     remind(machine)
-    steps.report(machine)
+    inforce.report(machine)
 
 
 def assigned(machine: Machine) -> None:
     """The configuration that this machine is assigned now."""
-    keep(machine, *steps.fetch_until_ready(machine))
+    keep(machine, *asking.fetch_until_ready(machine))
 
 
 def last_known_good(machine: Machine) -> None:
     """The newest one that was proven on this machine."""
-    reply = steps.recall(machine)
-    keep(machine, reply, steps.understand(machine, reply))
+    reply = asking.recall(machine)
+    keep(machine, reply, asking.understand(machine, reply))
 
 
 def seed(machine: Machine) -> None:
     """A document baked into the image. It is not persisted: a seed is where one starts, each time."""
-    reply = steps.read_seed(machine)
-    put_in_force(machine, steps.make_plan(machine, steps.understand(machine, reply)), reply)
+    reply = asking.read_seed(machine)
+    put_in_force(machine, planning.make_plan(machine, asking.understand(machine, reply)), reply)
 
 
 def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
     """Put a document in force and on disk. What it cannot say of a card is as it was."""
     reply, assignment = with_unread(machine, reply, assignment)
     leave_disk(machine, reply)
-    plan = beside_profiles(machine, steps.make_plan(machine, assignment), reply)
+    plan = beside_profiles(machine, planning.make_plan(machine, assignment), reply)
     if machine.dry_run:
         return
     failed = in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
-    steps.persist(machine, *as_it_runs(machine, plan, reply, failed))
+    inforce.persist(machine, *as_it_runs(machine, plan, reply, failed))
     machine.store.mark_reconciling(reply.reconciles)
 
 
@@ -71,10 +71,10 @@ def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:
         return
     refuse_to_move(plan, machine.protected)
     with (Confirmation if plan.in_force else Transaction)(machine, plan) as transaction:
-        steps.apply(machine, transaction)
-        steps.compare(machine, transaction)
-        steps.prove(machine, plan, reply)
-        steps.check_keyfiles(machine, plan)
+        inforce.apply(machine, transaction)
+        inforce.compare(machine, transaction)
+        inforce.prove(machine, plan, reply)
+        inforce.check_keyfiles(machine, plan)
     machine.report.changed = True
 
 
@@ -146,42 +146,42 @@ def step_down(machine: Machine, rung: str, error: HomeportError) -> None:
 
 def refresh(machine: Machine) -> None:
     """Ask again, and apply only a change; what is in force stays if anything is wrong with the new."""
-    steps.read_facts(machine)
-    steps.identify(machine)
+    asking.read_facts(machine)
+    asking.identify(machine)
     if machine.facts.mode in WITH_ASSIGNMENT:
         climb(machine, LADDER_OF_REFRESH)
         settle(machine)
         forgive(machine)
         remind(machine)
-        steps.report(machine)
+        inforce.report(machine)
         if machine.report.changed:
-            steps.tell_registration(machine)
+            inforce.tell_registration(machine)
     elif machine.facts.mode is Mode.RESET:
-        steps.tell_registration(machine, event="reset")
+        inforce.tell_registration(machine, event="reset")
 
 
 def tell(machine: Machine) -> None:
     """What came of this boot, told to a server that the boot itself had no time for."""
-    steps.read_facts(machine)
-    steps.tell_registration(machine)
+    asking.read_facts(machine)
+    inforce.tell_registration(machine)
 
 
 def apply_now(machine: Machine, reply: Reply) -> None:
     """`homeport apply`: this document, now, as if it had been assigned."""
-    steps.read_facts(machine)
-    steps.identify(machine)
+    asking.read_facts(machine)
+    asking.identify(machine)
     machine.report.source = reply.label
-    this_one: Rung = ("assigned", lambda _: keep(machine, reply, steps.understand(machine, reply)))
+    this_one: Rung = ("assigned", lambda _: keep(machine, reply, asking.understand(machine, reply)))
     climb(machine, (this_one, *LADDER_OF_REFRESH[1:]))
     settle(machine)
-    steps.report(machine)
+    inforce.report(machine)
 
 
 def settle(machine: Machine) -> None:
     """Profiles that were prepared in the initramfs are in force and kept by now, or have to go."""
     if machine.prepared is None or machine.dry_run:
         return
-    if machine.on_prepared and machine.report.rung in steps.PROVEN:
+    if machine.on_prepared and machine.report.rung in inforce.PROVEN:
         if machine.report.persisted:
             prepared.hand_on(machine)
         return

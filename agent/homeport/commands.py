@@ -76,12 +76,12 @@ def handover(arguments: argparse.Namespace) -> int:
 
 
 def identify(arguments: argparse.Namespace) -> int:
-    from homeport import steps
+    from homeport import asking
     from homeport.core.nicmatch import describe
     from homeport.report import show_table
     with a_machine(arguments, root_needed=False) as machine:
-        steps.read_facts(machine)
-        steps.identify(machine)
+        asking.read_facts(machine)
+        asking.identify(machine)
         who, facts = machine.identity, machine.facts
         assert who is not None
         if arguments.json:
@@ -100,12 +100,12 @@ def identify(arguments: argparse.Namespace) -> int:
 
 
 def fetch(arguments: argparse.Namespace) -> int:
-    from homeport import steps
+    from homeport import asking
     from homeport.core.secrets import mask_document
     with a_machine(arguments) as machine:
-        steps.read_facts(machine)
-        steps.identify(machine)
-        reply = steps.fetch(machine)
+        asking.read_facts(machine)
+        asking.identify(machine)
+        reply = asking.fetch(machine)
         sys.stdout.buffer.write(reply.data if arguments.raw else mask_document(reply.data).encode())
         return os.EX_OK
 
@@ -209,10 +209,10 @@ def just_asked(status: Mapping[str, Any]) -> bool:
 
 def metadata(arguments: argparse.Namespace) -> int:
     """What files are asked for are written, or all is printed. A machine on no platform is no failure."""
-    from homeport import instance, steps
+    from homeport import asking, instance
     wants_name = arguments.hostname is not None
     with a_machine(arguments) as machine:
-        steps.read_facts(machine)
+        asking.read_facts(machine)
         if wants_name and (name := instance.name_that_stands(machine.root, arguments.hostname)):
             print(f"homeport: the host name stays {name}: somebody has set it")
             wants_name = False

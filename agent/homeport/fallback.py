@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from homeport import prepared, steps
+from homeport import asking, inforce, prepared
 from homeport.core.cmdline import parse
 from homeport.core.facts import Mode, Stage
 from homeport.core.initrd import boot_mac
@@ -80,7 +80,7 @@ def dhcp_by_mode(machine: Machine) -> None:
 
 def reset_now(machine: Machine) -> None:
     """`homeport reset`: forget what is ours, and only that; DHCP at once and at every boot."""
-    steps.read_facts(machine)
+    asking.read_facts(machine)
     recover(machine)
     prepared.drop(machine)
     forget(machine)
@@ -90,8 +90,8 @@ def reset_now(machine: Machine) -> None:
     except HomeportError as error:
         machine.report.fell("dhcp", error)
     machine.report.reached("dhcp")
-    steps.report(machine)
-    steps.tell_registration(machine, event="reset")
+    inforce.report(machine)
+    inforce.tell_registration(machine, event="reset")
 
 
 def forget(machine: Machine) -> None:

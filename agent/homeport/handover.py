@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from homeport import fastpath, kept, offline, prepared, start, steps
+from homeport import asking, fastpath, kept, offline, prepared, start
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
@@ -52,7 +52,7 @@ def handover(machine: Machine, real: Path = REAL_ROOT) -> None:
     if is_masked(real):
         log.info("nothing to hand over: homeport.service is masked in the real root")
         return
-    steps.read_facts(machine)
+    asking.read_facts(machine)
     early = machine.store.read_initrd_status()
     if note(machine.root):
         after_a_run(machine, real, early or {})

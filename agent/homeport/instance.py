@@ -135,9 +135,9 @@ def check_in(machine: Machine) -> Iterator[str]:
 
 def _report(machine: Machine) -> str:
     """The outcome of this boot as it was posted before, now that all of the boot is complete."""
-    from homeport import steps
+    from homeport import asking
     from homeport.sources.outcome import post_report
-    steps.identify(machine)
+    asking.identify(machine)
     assert machine.identity is not None
     outcome = {**(machine.store.read_status() or {}), "event": BOOT_COMPLETE}
     post_report(machine.settings, machine.identity, outcome, root=machine.root)

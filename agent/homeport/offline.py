@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 
-from homeport import steps
+from homeport import planning
 from homeport.core.document import Assignment
 from homeport.core.keyfile import Keyfile, add_dns, own_profiles, stable_uuid
 from homeport.core.keyfile.meaning import interface_names
@@ -30,9 +30,9 @@ def make(machine: Machine, assignment: Assignment, known: Mapping[str, str]) -> 
     if is_policy(assignment.config):
         raise ApplyError("a policy is about the network that is in force, and there is none yet",
                          "it is put in force on the real root")
-    resolved = steps.find_nics(machine, steps.stated(assignment))
+    resolved = planning.find_nics(machine, planning.stated(assignment))
     plan = Plan(assignment=assignment, desired=resolved.config, names=resolved.names, nics=resolved.nics)
-    if assignment.configurator == steps.KEYFILES:
+    if assignment.configurator == planning.KEYFILES:
         texts = {resolved.names.get(interface, interface): assignment.config[name]
                  for name, interface in interface_names(assignment.config).items()}
     else:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
+from homeport import asking, planning
 from homeport.core import beside, former, strangers
 from homeport.core.compare import differences
 from homeport.core.document import Assignment, parse_document
@@ -39,7 +40,6 @@ def with_unread(machine: Machine, reply: Reply, assignment: Assignment) -> tuple
     """
     if not reply.partial:
         return reply, assignment
-    from homeport import steps
     from homeport.core import partial
     before = remembered(machine, reply)
     here = {own_mac(nic): nic.name for nic in machine.facts.nics if can_be_card(nic) and own_mac(nic)}
@@ -49,7 +49,7 @@ def with_unread(machine: Machine, reply: Reply, assignment: Assignment) -> tuple
     log.info("%s: nothing can be read of it now, it keeps what it has",
              ", ".join(here.get(partial.mac(entry), str(entry["name"])) for entry in kept))
     reply = as_document(reply, partial.completed(assignment.config, before, here))
-    return reply, steps.understand(machine, reply)
+    return reply, asking.understand(machine, reply)
 
 
 def remembered(machine: Machine, reply: Reply) -> State:
@@ -74,8 +74,7 @@ def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
     """The plan in parts for single cards, where it is added to their profiles instead of taking their place; else
     as it is, without the cards that are to be left alone.
     """
-    from homeport import steps
-    resolved = resolve(steps.stated(plan.assignment).config, machine.facts.nics)
+    resolved = resolve(planning.stated(plan.assignment).config, machine.facts.nics)
     if not goes_beside(reply, resolved.config):
         return without_some(machine, plan, reply, resolved) if reply.reconciles else plan
     with machine.report.step("beside") as notes:
@@ -86,7 +85,6 @@ def beside_profiles(machine: Machine, plan: Plan, reply: Reply) -> Plan:
 
 def without_some(machine: Machine, plan: Plan, reply: Reply, resolved: Resolved) -> Plan:
     """The plan without the cards whose profile says that they are to be left alone, and those under the root."""
-    from homeport import steps
     from homeport.host import reapply
     cards = reapply.read_cards(machine.manager, former.names(resolved.config))
     skipped = frozenset(name for name, card in cards.items() if card.skip)
@@ -100,7 +98,7 @@ def without_some(machine: Machine, plan: Plan, reply: Reply, resolved: Resolved)
     for names, why in ((skipped, "its profile says so"), (held, ON_ROOT)):
         if names:
             log.info("%s is left as it is: %s", ", ".join(sorted(names)), why)
-    made = steps.make_plan(machine, replace(plan.assignment, config=config), without=skipped | held)
+    made = planning.make_plan(machine, replace(plan.assignment, config=config), without=skipped | held)
     return replace(made, left_alone=held)
 
 
@@ -126,9 +124,8 @@ def goes_beside(reply: Reply, config: State) -> bool:
 
 def make_plan(machine: Machine, assignment: Assignment, resolved: Resolved, notes: list[str]) -> Plan:
     """A plan of one part for each card; those whose part is in force already have none."""
-    from homeport import steps
     from homeport.host import reapply
-    before = steps.former_state(machine)
+    before = planning.former_state(machine)
     wanted = former.names(resolved.config)
     gone = former.names(before) - wanted
     cards = reapply.read_cards(machine.manager, wanted | gone)
@@ -136,7 +133,7 @@ def make_plan(machine: Machine, assignment: Assignment, resolved: Resolved, note
     notes += left_out
     for line in left_out:
         log.info("%s", line)
-    shown = steps.current_state(machine)
+    shown = planning.current_state(machine)
     desired["interfaces"] += [beside.nothing(name, cards[name]) for name in sorted(gone & {*cards})]
     whole = Plan(assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics)
     planned = [plan_card(str(entry["name"]), whole, before, shown, cards[entry["name"]])

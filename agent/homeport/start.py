@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from homeport import fallback, kept, offline, prepared, sources, steps
+from homeport import asking, fallback, kept, offline, prepared, sources
 from homeport.core import identity, initrd
 from homeport.core.cmdline import parse
 from homeport.core.document import Assignment
@@ -144,7 +144,7 @@ def render(machine: Machine, rung: str, reply: Reply, known: dict[str, str]) -> 
 def understand(machine: Machine, reply: Reply) -> Assignment:
     """The assignment in it for this machine. Raises DocumentError, Pending, NoAssignment."""
     identify(machine, thoroughly=b"tpmhash" in reply.data.lower())
-    return steps.understand(machine, reply)
+    return asking.understand(machine, reply)
 
 
 def identify(machine: Machine, *, thoroughly: bool) -> None:
@@ -153,7 +153,7 @@ def identify(machine: Machine, *, thoroughly: bool) -> None:
     """
     if thoroughly:
         if machine.report.identity == {}:
-            steps.identify(machine)
+            asking.identify(machine)
         return
     if machine.identity is None:
         order = tuple(kind for kind in machine.settings.identity_order if kind != "tpm")

@@ -1,4 +1,4 @@
-"""Single steps of the story, where one of them decides by itself."""
+"""What will change, where that is decided by a rule of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from homeport import steps
+from homeport import planning
 from homeport.core.facts import Stage
 
 
@@ -21,5 +21,5 @@ def test_the_running_host_name_is_not_the_initramfs_s(
 ) -> None:
     """NetworkManager there puts back what its /etc/hostname says: nothing could ever be proven."""
     config: dict[str, Any] = {"interfaces": []} | ({"hostname": hostname} if hostname else {})
-    assert steps.of_this_stage(Stage.HOST, config) == config
-    assert steps.of_this_stage(Stage.INITRD, config) == {"interfaces": []} | ({"hostname": there} if there else {})
+    assert planning.of_this_stage(Stage.HOST, config) == config
+    assert planning.of_this_stage(Stage.INITRD, config) == {"interfaces": []} | ({"hostname": there} if there else {})
