@@ -61,6 +61,8 @@ KERNEL = {
     "dmi-sysfs", "qemu_fw_cfg", "tpm_crb", "tpm_tis", "tpm_tis_core", "tpm_tis_spi", "tpm_vtpm_proxy", "tpm_nsc",
     "tpm_infineon", "tpm_atmel", "tpm", "tpm_tis_i2c_cr50", "tpm_tis_i2c", "tpm_i2c_infineon", "tpm_svsm",
     "xen-tpmfront",
+    # The look at the real root.
+    "loop",
     # Drives.
     "isofs", "vfat", "fat", "ext4", "mbcache", "jbd2", "nls_cp437", "nls_iso8859-1", "nls_ascii", "nls_utf8", "cdrom",
     "sr_mod", "sd_mod", "virtio_blk", "virtio_scsi", "scsi_mod", "scsi_common", "ata_piix", "ahci", "libahci", "libata",

@@ -24,6 +24,9 @@ homeport_drives=(
     sr_mod cdrom sd_mod virtio_blk virtio_scsi ata_piix ahci usb_storage uas xhci_pci ehci_pci
 )
 
+# How the real root is looked at without a byte of it being written (agent/homeport/host/loop.py).
+homeport_look=(loop)
+
 # Never by itself: whoever installs homeport has not asked for another initramfs, and most machines need the network
 # only later. `dracut --add homeport`, or add_dracutmodules+=" homeport " in a dracut.conf.d file.
 check() {
@@ -47,7 +50,7 @@ depends() { echo systemd dbus network-manager udev-rules; }
 installkernel() {
     # Links, facts and drives are what a document or a machine brings along: an image for one machine, which has no
     # such link while the image is made, needs them, too. -o: some kernels have them built in or not at all.
-    hostonly='' instmods -o "${homeport_links[@]}" "${homeport_facts[@]}" "${homeport_drives[@]}"
+    hostonly='' instmods -o "${homeport_links[@]}" "${homeport_facts[@]}" "${homeport_drives[@]}" "${homeport_look[@]}"
 }
 
 install() {
