@@ -7,6 +7,7 @@ same modules and with nmstatectl.
 from __future__ import annotations
 
 import ast
+import base64
 import fnmatch
 import json
 import os
@@ -232,6 +233,21 @@ def test_program_runs(with_homeport: Unpacked) -> None:
     assert "identity:" in identified.stdout
 
 
+def test_seed_that_zstd_has_packed(with_homeport: Unpacked) -> None:
+    """By the library: there is no program for it in an image."""
+    assert not list(with_homeport.root.glob("usr/*bin/zstd"))
+    packed = subprocess.run(["zstd", "-19", "-c"], input=seed_document().encode(), capture_output=True, check=True)
+    assert with_homeport.python(_UNPACKER, base64.b64encode(packed.stdout).decode()) == seed_document()
+
+
+_UNPACKER = """
+import sys
+sys.path.insert(0, "/usr/lib/homeport/homeport.pyz")
+from homeport.sources import seeds
+sys.stdout.write(seeds.unpack(sys.argv[1]).decode())
+"""
+
+
 def test_document_becomes_keyfiles_offline(with_homeport: Unpacked) -> None:
     """With the image's own nmstatectl, and a machine's id as systemd makes one at the start."""
     (with_homeport.root / "etc/machine-id").write_text("0123456789abcdef0123456789abcdef\n")
@@ -264,7 +280,7 @@ def test_every_link_fact_and_drive_has_its_driver(with_homeport: Unpacked) -> No
         return {re.sub(r"\.ko.*$", "", path.name).replace("-", "_") for path in folder.rglob("*.ko*")}
 
     wanted = {*KINDS, "tun", "wireguard", "dmi_sysfs", "qemu_fw_cfg", "tpm_crb", "tpm_tis", "isofs", "vfat", "ext4",
-              "sr_mod", "virtio_blk", "usb_storage", "ahci"}  # fmt: skip
+              "sr_mod", "virtio_blk", "usb_storage", "ahci", "loop"}  # fmt: skip
     there = drivers(with_homeport.image.tree)
     assert there >= {"bonding", "8021q", "vrf", "dummy", "macvlan", "vxlan"}
     assert wanted & there <= drivers(with_homeport.root)

@@ -55,6 +55,9 @@ installkernel() {
 
 install() {
     homeport_python || exit 1
+    # It unpacks a seed of the kernel line, loaded by name; kmod and systemd have brought it, or not.
+    inst_libdir_file "libzstd.so.1*" ||
+        dwarn "homeport in this initramfs is without libzstd: a seed on the kernel line must be packed with gzip"
     inst "$(homeport_nmstatectl)" /usr/bin/nmstatectl
     homeport_settings
     homeport_units

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from homeport.errors import DocumentError, NoAssignment
+from homeport.host import zstd
 from homeport.settings import Settings, read_settings
 from homeport.sources import LARGEST, seeds
 
@@ -31,19 +32,50 @@ def test_packed(text: str) -> None:
     assert seeds.unpack(text) == TEXT
 
 
-def test_zstd_by_its_program() -> None:
+def by_zstd(data: bytes) -> str:
     if not shutil.which("zstd"):
         pytest.skip("no zstd")
-    data = subprocess.run(["zstd", "-c"], input=TEXT, capture_output=True, check=True).stdout
-    assert seeds.unpack(base64.b64encode(data).decode()) == TEXT
-    with pytest.raises(DocumentError, match="zstd: damaged or cut off"):
-        seeds.unpack(base64.b64encode(data[:-5]).decode())
+    done = subprocess.run(["zstd", "-c"], input=data, capture_output=True, check=True)
+    return base64.b64encode(done.stdout).decode()
 
 
-def test_zstd_without_its_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def without_library(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(zstd, "LIBRARY", "libnone.so.1")
+
+
+def test_zstd_by_its_library(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in an initramfs, which has no program for it."""
+    text = by_zstd(TEXT)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(DocumentError, match=r"zstd: Cannot start zstd.*; gzip, which needs no program"):
+    assert seeds.unpack(text) == TEXT
+    with pytest.raises(DocumentError, match=r"zstd: damaged or cut off.*the whole of what zstd wrote"):
+        seeds.unpack(base64.b64encode(base64.b64decode(text)[:-5]).decode())
+    with pytest.raises(DocumentError, match="zstd: damaged or cut off"):
+        seeds.unpack(base64.b64encode(base64.b64decode(text) + b"x" * 9).decode())
+
+
+def test_zstd_by_its_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    without_library(monkeypatch)
+    text = by_zstd(TEXT)
+    assert seeds.unpack(text) == TEXT
+    with pytest.raises(DocumentError, match="zstd: damaged or cut off"):
+        seeds.unpack(base64.b64encode(base64.b64decode(text)[:-5]).decode())
+
+
+def test_zstd_by_neither(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    without_library(monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(DocumentError, match=r"no libnone.so.1 here.* Cannot start zstd.*gzip, which needs neither"):
         seeds.unpack(base64.b64encode(seeds.ZSTD + b"x" * 9).decode())
+
+
+@pytest.mark.parametrize("library", [True, False])
+def test_a_bomb_of_zstd(monkeypatch: pytest.MonkeyPatch, library: bool) -> None:
+    if not library:
+        without_library(monkeypatch)
+    assert seeds.unpack(by_zstd(b"x" * LARGEST)) == b"x" * LARGEST
+    with pytest.raises(DocumentError, match="larger than 512 KiB"):
+        seeds.unpack(by_zstd(b"x" * (200 << 20)))
 
 
 @pytest.mark.parametrize(("text", "fault"), [

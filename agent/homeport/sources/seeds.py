@@ -81,12 +81,28 @@ def _gunzip(data: bytes) -> bytes:
 
 
 def _unzstd(data: bytes) -> bytes:
-    """By the program: Python has no zstd of its own before 3.14."""
-    from homeport.host.process import MissingProgram, TimedOut, run
+    """By the library, which systemd and kmod have brought; else by the program."""
+    from homeport.host import zstd
     try:
-        done = run(["zstd", "--decompress", "--stdout", "--memory=8MiB", "--quiet"], input=data, timeout=UNPACKING)
+        found = zstd.unpack(data, LARGEST)
+    except zstd.Damaged as error:
+        raise _fault(f"zstd: damaged or cut off ({error}); a kernel takes 2048 bytes of arguments",
+                     "the whole of what zstd wrote") from error
+    except OSError:
+        return _by_program(data)
+    if len(found) > LARGEST:
+        raise _too_large()
+    return found
+
+
+def _by_program(data: bytes) -> bytes:
+    from homeport.host.process import MissingProgram, TimedOut, run
+    from homeport.host.zstd import LIBRARY
+    try:
+        done = run(["zstd", "--decompress", "--stdout", "--memory=128MiB", "--quiet"], input=data, timeout=UNPACKING)
     except (MissingProgram, TimedOut) as error:
-        raise _fault(f"zstd: {error.message}", "gzip, which needs no program; or zstd in this image") from error
+        raise _fault(f"zstd: there is no {LIBRARY} here, and: {error.message}",
+                     "gzip, which needs neither; or one of them in this image") from error
     if done.truncated or len(done.stdout) > LARGEST:
         raise _too_large()
     if done.status != 0:
