@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +13,7 @@ from tests.conftest import find_nmstatectl
 from tests.initramfs import DOCUMENT, in_run, keep, make, put
 
 from homeport import handover, prepared, start
-from homeport.host import keyfiles
+from homeport.host import facts, keyfiles
 from homeport.host.files import write_atomic
 from homeport.host.store import INITRD, Store
 from homeport.machine import Machine
@@ -194,6 +195,37 @@ def test_a_disk_that_refuses(tmp_path: Path, real: Path, monkeypatch: pytest.Mon
     assert keyfiles.intact(real, manifest)
     # The next boot knows that it is half done, and has the newer document.
     assert not Store(real).read_manifest().complete
+
+
+def test_a_real_root_that_cannot_be_looked_at(
+    tmp_path: Path, real: Path, caplog: pytest.LogCaptureFixture,
+) -> None:
+    """A folder on the way to mount units, of a damaged disk: what was proven waits in /run, and why is said."""
+    caplog.set_level(logging.INFO)
+    (real / "etc/systemd").symlink_to("systemd")
+    machine = after_a_run(tmp_path)
+    manifest = keep(tmp_path)
+    handover.handover(machine, real)
+    assert in_run(tmp_path) == ["homeport-enp1s0.nmconnection"]
+    found = prepared.read(tmp_path)
+    assert found and found.proven and found.uuids == manifest.uuids
+    assert "Too many levels of symbolic links" in caplog.text
+    assert not (real / "var/lib/homeport").exists()
+
+
+@pytest.mark.parametrize("error", [OSError(5, "Input/output error"), KeyError("name")])
+def test_facts_that_cannot_be_read(
+    tmp_path: Path, real: Path, error: Exception, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was proven is handed over without them."""
+    def failing(*_: object) -> None:
+        raise error
+    monkeypatch.setattr(facts, "read_facts", failing)
+    machine = after_a_run(tmp_path)
+    manifest = keep(tmp_path)
+    handover.handover(machine, real)
+    assert Store(real).read_manifest() == manifest
+    assert "facts: " in capsys.readouterr().out
 
 
 def test_a_bug_does_not_lose_what_was_proven(

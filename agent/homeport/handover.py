@@ -20,7 +20,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from homeport import asking, fastpath, kept, offline, prepared, start
+from homeport import fastpath, kept, offline, prepared, start
 from homeport.core.facts import Mode
 from homeport.core.keyfile import Keyfile, parse
 from homeport.errors import HomeportError, NoAssignment
@@ -29,7 +29,7 @@ from homeport.host.facts import read_machine_id
 from homeport.host.files import make_dir, read_file, remove, resolve, write_atomic
 from homeport.host.store import LIMIT, STAMP, Store
 from homeport.machine import Machine
-from homeport.prepare import REAL_ROOT, note, tell
+from homeport.prepare import REAL_ROOT, note, read_facts, tell
 from homeport.sources import Reply, needs_network, seeds
 
 log = logging.getLogger(__name__)
@@ -52,7 +52,7 @@ def handover(machine: Machine, real: Path = REAL_ROOT) -> None:
     if is_masked(real):
         log.info("nothing to hand over: homeport.service is masked in the real root")
         return
-    asking.read_facts(machine)
+    read_facts(machine)
     early = machine.store.read_initrd_status()
     if note(machine.root):
         after_a_run(machine, real, early or {})
@@ -81,18 +81,18 @@ def after_a_run(machine: Machine, real: Path, early: Mapping[str, object]) -> No
     if not machine.store.read_manifest().complete or machine.store.read_assigned() is None:
         log.info("nothing to hand over: nothing was proven in the initramfs")
         return
-    if why := realroot.obstacle(machine.facts.cmdline, machine.root, real):
-        leave(machine, why, bool(early.get("fetched")))
-        return
     try:
-        with realroot.as_writable(real):
-            give(machine, real)
+        why = realroot.obstacle(machine.facts.cmdline, machine.root, real)
+        if not why:
+            with realroot.as_writable(real):
+                give(machine, real)
     except (HomeportError, OSError) as error:
-        leave(machine, str(error), bool(early.get("fetched")))
-        return
+        why = str(error)
     except Exception as bug:  # what was proven must not be lost by it
         log.exception("A bug in homeport")
-        leave(machine, f"a bug in homeport: {type(bug).__name__}: {bug}", bool(early.get("fetched")))
+        why = f"a bug in homeport: {type(bug).__name__}: {bug}"
+    if why:
+        leave(machine, why, bool(early.get("fetched")))
         return
     log.info("handed over to the real root: revision %s", machine.store.read_manifest().revision)
 
@@ -148,6 +148,7 @@ def leave(machine: Machine, why: str, fetched: bool) -> None:
         content_type=manifest.content_type, proven=True, fetched=fetched, over_network=fetched)
     prepared.write(machine.root, record, document, profiles_here(machine))
     journal.console(f"the real root cannot be written yet, it keeps the network itself: {why}")
+    log.info("left in /%s for the real root: %s", keyfiles.RUN, why)
 
 
 def profiles_here(machine: Machine) -> dict[str, Keyfile]:
