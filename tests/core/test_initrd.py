@@ -21,6 +21,10 @@ LOCAL = "root=UUID=1234 ro quiet"
     ("auto", Mode.ACTIVE, f"{LOCAL} rd.neednet=1", True, True),
     ("auto", Mode.ACTIVE, f"{LOCAL} rd.neednet", True, True),
     ("auto", Mode.ACTIVE, f"{LOCAL} rd.neednet=0", True, False),
+    # The last of several counts.
+    ("auto", Mode.ACTIVE, f"rd.neednet=1 {LOCAL} rd.neednet=0", True, False),
+    ("auto", Mode.ACTIVE, f"rd.neednet=0 {LOCAL} rd.neednet=1", True, True),
+    ("auto", Mode.ACTIVE, f"rd.neednet=0 {LOCAL} rd.neednet", True, True),
     ("auto", Mode.ACTIVE, "root=nfs:192.0.2.1:/root", True, True),
     ("auto", Mode.ACTIVE, "root=/dev/nfs nfsroot=192.0.2.1:/root", True, True),
     ("auto", Mode.ACTIVE, "root=live:https://cfg.example/root.img", True, True),
@@ -40,6 +44,9 @@ LOCAL = "root=UUID=1234 ro quiet"
     ("always", Mode.ACTIVE, f"{LOCAL} ifname=lan:52:54:00:12:34:56", False, False),
     ("auto", Mode.ACTIVE, "rd.iscsi.firmware=1 root=UUID=12", False, False),
     ("auto", Mode.ACTIVE, "rd.iscsi.ibft root=UUID=12 rd.neednet=1", False, False),
+    ("auto", Mode.ACTIVE, "rd.iscsi.firmware=1 root=UUID=12 rd.iscsi.firmware=0", True, False),
+    ("auto", Mode.ACTIVE, "rd.iscsi.firmware=0 root=UUID=12 rd.iscsi.firmware=1", False, False),
+    ("auto", Mode.ACTIVE, "rd.iscsi.firmware=0 root=UUID=12 rd.iscsi.ibft", False, False),
     ("always", Mode.ACTIVE, f"{LOCAL} fcoe=eth0:nodcb", False, False),
     ("always", Mode.ACTIVE, f"{LOCAL} rd.nvmf.discover=tcp,192.0.2.1,,4420 rd.neednet=1", False, False),
     ("auto", Mode.ACTIVE, f"{LOCAL} rd.nvmf.connect=tcp,192.0.2.1,,4420,nqn.2014-08.org.example:x", False, False),
@@ -101,6 +108,8 @@ def test_no_password_is_told(cmdline: str) -> None:
     ("rd.nvmf.discover=fc,auto", "", ()),
     # A live image is in memory once it is loaded, and a network that anybody else wanted carries no root.
     ("root=live:https://192.0.2.1/root.img rd.neednet=1", "", ()),
+    ("rd.iscsi.firmware", "rd.iscsi.firmware", ()),
+    ("rd.iscsi.firmware rd.iscsi.firmware=0", "", ()),
     (LOCAL, "", ()),
 ])
 def test_root_that_stands_on_the_network(cmdline: str, said: str, servers: tuple[str, ...]) -> None:
@@ -113,6 +122,7 @@ def test_root_that_stands_on_the_network(cmdline: str, said: str, servers: tuple
     ("BOOTIF=52:54:00:ab:cd:ef", "52:54:00:ab:cd:ef"),
     ("BOOTIF=01-52-54-00-ab-cd-ef BOOTIF=01-52-54-00-00-00-01", "52:54:00:00:00:01"),
     ("BOOTIF=01-52-54-00-ab-cd-ef rd.bootif=0", ""),
+    ("rd.bootif=0 BOOTIF=01-52-54-00-ab-cd-ef rd.bootif=1", "52:54:00:ab:cd:ef"),
     ("BOOTIF=eth0", ""),
     ("BOOTIF=01-52-54-00-ab-cd-xy", ""),
     ("", ""),

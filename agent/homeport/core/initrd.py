@@ -73,13 +73,16 @@ def users_own(arguments: Arguments) -> str:
     for name, value in arguments:
         if value and (name in USERS_OWN or (name in NVME and not value.startswith("fc,"))):
             return f"{name}={value}"
-        if name in FIRMWARE and _is_yes(value):
+        if name in FIRMWARE and switch(arguments, name):
             return name
     return ""
 
 
 def switch(arguments: Arguments, wanted: str) -> bool | None:
-    """What an argument that is a yes or a no says; the last one counts. None if it is not given."""
+    """What an argument that is a yes or a no says. None if it is not given.
+
+    The last one counts, for dracut (getargbool) as for NetworkManager's generator: the words of an image come first.
+    """
     return next((_is_yes(value) for name, value in reversed(arguments) if name == wanted), None)
 
 
@@ -87,7 +90,7 @@ def needs_network(arguments: Arguments) -> str:
     """The argument that asks for a network in the initramfs, as written; "" if there is none."""
     for name, value in arguments:
         text = value or ""
-        if name == "rd.neednet" and _is_yes(value):
+        if name == "rd.neednet" and _is_yes(value) and switch(arguments, name):
             return name + (f"={text}" if text else "")
         if name in ("netroot", "nfsroot") and text:
             return _shown(name, text)
@@ -107,7 +110,7 @@ def standing_on_network(arguments: Arguments) -> str:
             return _shown(name, text)
         if text and (name == "nfsroot" or (name in NVME and not text.startswith("fc,"))):
             return f"{name}={text}"
-        if name in FIRMWARE and _is_yes(value):
+        if name in FIRMWARE and switch(arguments, name):
             return name
     return ""
 
@@ -131,7 +134,7 @@ def servers(argument: str) -> tuple[str, ...]:
 
 def boot_mac(arguments: Arguments) -> str:
     """The card that the firmware booted from (BOOTIF=01-aa-…), "" if it is not said or not to be heeded."""
-    if any(name == "rd.bootif" and (value or "").lower() in NO for name, value in arguments):
+    if switch(arguments, "rd.bootif") is False:
         return ""
     value = next((value for name, value in reversed(arguments) if name == "BOOTIF" and value), "")
     parts = value.replace("-", ":").split(":")
