@@ -54,17 +54,38 @@ def test_written_and_read(tmp_path: Path) -> None:
     assert prepared.read(tmp_path) is None
 
 
-def test_written_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [
+    OSError(28, "No space left on device"), RuntimeError("a bug"), KeyboardInterrupt("a signal"),
+], ids=lambda error: type(error).__name__)
+@pytest.mark.parametrize("last", ["enp2s0.nmconnection", PREPARED])
+def test_written_as_a_whole_or_not_at_all(
+    tmp_path: Path, error: BaseException, last: str, monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """NetworkManager would start with half of a network."""
     def full(root: Path, path: str, data: bytes, mode: int = 0o600) -> None:
-        if path.endswith("enp2s0.nmconnection"):
-            raise OSError(28, "No space left on device", path)
+        if path.endswith(last):
+            raise error
         write_atomic(root, path, data, mode)
     monkeypatch.setattr(prepared, "write_atomic", full)
-    with pytest.raises(OSError, match="No space left"):
+    with pytest.raises(type(error), match=str(error.args[-1])):
         prepared.write(tmp_path, prepared.of_reply("assigned", REPLY), DOCUMENT,
                        {"enp1s0": profile(), "enp2s0": profile("enp2s0")})
     assert in_run(tmp_path) == [] and prepared.read(tmp_path) is None
+
+
+def test_a_record_that_cannot_be_taken_away_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first fault is told, not what came of tidying up behind it."""
+    def failing(root: Path, path: str, data: bytes, mode: int = 0o600) -> None:
+        if path.endswith(".nmconnection"):
+            raise RuntimeError("a bug")
+        write_atomic(root, path, data, mode)
+
+    def stuck(*_: object) -> bool:
+        raise OSError(5, "Input/output error")
+    monkeypatch.setattr(prepared, "write_atomic", failing)
+    monkeypatch.setattr(prepared, "remove", stuck)
+    with pytest.raises(RuntimeError, match="a bug"):
+        prepared.write(tmp_path, prepared.of_reply("assigned", REPLY), DOCUMENT, {"enp1s0": profile()})
 
 
 @pytest.mark.parametrize("text", ["", "null", "[]", "{}", '{"rung": "assigned"}', "nonsense", '{"profiles": 3}',

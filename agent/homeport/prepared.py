@@ -15,6 +15,7 @@ import logging
 import os
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -90,9 +91,10 @@ def write(root: Path, prepared: Prepared, document: bytes, made: Mapping[str, Ke
         _record(root, prepared)
         for file in files:
             write_atomic(root, file.path, made[file.interface].render().encode())
-    except OSError:
+    except BaseException:  # also a bug's, or a signal's
         _remove(root, files)
-        forget(root)
+        with suppress(OSError):
+            forget(root)
         raise
     return prepared
 
