@@ -44,7 +44,7 @@ check() {
 }
 
 # systemd starts us, dbus is how we speak with NetworkManager. udev-rules: names of cards, labels of drives. Not
-# url-lib, which brings curl; not tpm2-tss: the TPM is spoken to through /dev/tpmrm0.
+# url-lib, which brings curl; not tpm2-tss: the TPM is spoken to through /dev/tpmrm*.
 depends() { echo systemd dbus network-manager udev-rules; }
 
 installkernel() {

@@ -166,6 +166,16 @@ def test_none(tmp_path: Path, files: dict[str, str], words: str, monkeypatch: py
         open_tpm(tmp_path)
 
 
+def test_beside_an_old_one(chip: Swtpm, tmp_path: Path) -> None:
+    """Number 0 is a TPM 1.2: the TPM 2.0 is the one that names the machine."""
+    for number, version in ((0, "1"), (1, "2")):
+        (tmp_path / f"sys/class/tpm/tpm{number}").mkdir(parents=True)
+        (tmp_path / f"sys/class/tpm/tpm{number}/tpm_version_major").write_text(f"{version}\n")
+    (tmp_path / "dev").mkdir()
+    (tmp_path / "dev/tpmrm1").symlink_to(chip.socket)
+    assert read_endorsement_key(tmp_path).key == read_endorsement_key(root_with(chip, tmp_path / "root")).key
+
+
 def test_what_is_no_tpm(tmp_path: Path) -> None:
     (tmp_path / "dev").mkdir()
     (tmp_path / "dev/tpmrm0").symlink_to("/dev/null")

@@ -66,6 +66,36 @@ def test_nobody_waits_for_nothing(tmp_path: Path, clock: Clock, signs: tuple[str
     assert clock.pauses == 0
 
 
+@pytest.mark.parametrize(("versions", "nodes", "found"), [
+    ({"tpm0": "2"}, ["tpm0", "tpmrm0"], "dev/tpmrm0"),
+    # A TPM 1.2 has a node, and no resource manager.
+    ({"tpm0": "1", "tpm1": "2"}, ["tpm0", "tpm1", "tpmrm1"], "dev/tpmrm1"),
+    ({"tpm1": "2"}, ["tpm1", "tpmrm1"], "dev/tpmrm1"),
+    # By number, and not by name; the first that there is a way to.
+    ({"tpm0": "1", "tpm10": "2", "tpm2": "2"}, ["tpmrm10", "tpmrm2"], "dev/tpmrm2"),
+    ({"tpm0": "2", "tpm1": "2"}, ["tpmrm1"], "dev/tpmrm1"),
+    # In a container, which sees its host's and is lent another.
+    ({"tpm0": "1"}, ["tpmrm0"], "dev/tpmrm0"),
+    ({"tpm0": "1", "tpm1": "2"}, ["tpmrm0"], "dev/tpmrm0"),
+    ({}, ["tpmrm0"], "dev/tpmrm0"),
+])
+def test_the_first_tpm_2(tmp_path: Path, versions: dict[str, str], nodes: list[str], found: str) -> None:
+    """Wherever a TPM 1.2 is beside it."""
+    for chip, version in versions.items():
+        make(tmp_path, f"sys/class/tpm/{chip}/tpm_version_major", f"sys/class/tpm/tpmrm{chip[3:]}/dev")
+        (tmp_path / f"sys/class/tpm/{chip}/tpm_version_major").write_text(version + "\n")
+    make(tmp_path, *(f"dev/{node}" for node in nodes))
+    assert (tpmdevice.why_absent(tmp_path), tpmdevice.device(tmp_path)) == ("", found)
+
+
+def test_the_one_beside_an_old_one_may_come(tmp_path: Path, clock: Clock) -> None:
+    make(tmp_path, OLD, "sys/class/tpm/tpm1/tpm_version_major")
+    assert "made no /dev/tpmrm1 for it" in tpmdevice.why_absent(tmp_path)
+    clock.then = lambda: make(tmp_path, "dev/tpmrm1")
+    assert await_tpm(tmp_path) == ""
+    assert clock.pauses == 3
+
+
 def test_the_wait_has_an_end_and_is_not_repeated(tmp_path: Path, clock: Clock) -> None:
     make(tmp_path, TABLE)
     assert "says its firmware" in await_tpm(tmp_path)

@@ -4,8 +4,9 @@ Knows where the TPM is, how to speak to it within a time limit (from a process o
 nothing of ours may stay in it: keys and sessions are transient and flushed, nothing is made persistent. What is said
 is `core/tpm`.
 
-/dev/tpmrm0 is the kernel's resource manager: other programs use the TPM at the same time. A socket in its place
-is spoken to as well: that is how a container is lent the software TPM of its host.
+/dev/tpmrm0 is the kernel's resource manager (or that of another number: tpmdevice.py): other programs use the TPM at
+the same time. A socket in its place is spoken to as well: that is how a container is lent the software TPM of its
+host.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from homeport.core.tpm.wire import Answer, Malformed, OldTpm, Refused
 from homeport.errors import SourceError
 from homeport.host.files import Where
 from homeport.host.tpmchild import Apart, Transport
-from homeport.host.tpmdevice import DEVICE, await_tpm
+from homeport.host.tpmdevice import await_tpm, device
 
 log = logging.getLogger(__name__)
 
@@ -323,15 +324,16 @@ def open_tpm(root: Where = "/", *, limit: float = LIMIT) -> Tpm:
     """The TPM of the machine below `root`. Raises TpmError with why there is none."""
     if absent := await_tpm(root):
         raise TpmError(absent, HINT)
-    path = os.path.join(root, DEVICE)
+    node = device(root)
+    path = os.path.join(root, node)
     try:
         return Tpm(Apart(lambda: _connect(path)), limit=limit)
     except FileNotFoundError:
-        raise TpmError(f"This machine's TPM, /{DEVICE}, has gone away", HINT) from None
+        raise TpmError(f"This machine's TPM, /{node}, has gone away", HINT) from None
     except TimeoutError:
-        raise TpmError(f"This machine's TPM, /{DEVICE}, does not open", HINT) from None
+        raise TpmError(f"This machine's TPM, /{node}, does not open", HINT) from None
     except OSError as error:
-        raise TpmError(f"Cannot open this machine's TPM, /{DEVICE}: {_why_closed(error)}", HINT) from None
+        raise TpmError(f"Cannot open this machine's TPM, /{node}: {_why_closed(error)}", HINT) from None
 
 
 def _connect(path: str) -> Transport:
