@@ -85,6 +85,39 @@ def test_only_a_seed(plug: Plug, tmp_path: Path) -> None:
     assert reply and (reply.data, reply.label) == (b"seed\n", "seed HOMEPORT/seed.yaml")
 
 
+@pytest.mark.parametrize("link", ["sda", "sdb"])
+def test_two_drives(
+    tmp_path: Path, link: str, caplog: pytest.LogCaptureFixture, capsys: pytest.CaptureFixture[str],
+) -> None:
+    """The same one is taken, wherever the link leads; what was taken and what was left is said, once."""
+    if not shutil.which("mke2fs"):
+        pytest.skip("no mke2fs")
+    drive._say.cache_clear()
+    for number, name in (("8:0", "sda"), ("8:16", "sdb")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "homeport.yaml").write_text(f"{name}\n")
+        (tmp_path / "dev/disk/by-label").mkdir(parents=True, exist_ok=True)
+        run("mke2fs", "-q", "-F", "-t", "ext4", "-L", "HOMEPORT", "-d", str(tmp_path / name),
+            str(tmp_path / "dev" / name), "4M")
+        (tmp_path / "sys/dev/block" / number).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "sys/block" / name).mkdir(parents=True)
+        (tmp_path / "sys/dev/block" / number).symlink_to(tmp_path / "sys/block" / name)
+        (tmp_path / "run/udev/data").mkdir(parents=True, exist_ok=True)
+        (tmp_path / f"run/udev/data/b{number}").write_text("S:disk/by-label/HOMEPORT\n")
+    (tmp_path / "dev/disk/by-label/HOMEPORT").symlink_to(f"../../{link}")
+    (tmp_path / "sys/block/sdb/removable").write_text("1\n")
+    assert drive.fetch(WHO, root=tmp_path).data == b"sdb\n"
+    assert drive.read_seed(tmp_path) is None
+    said = "2 drives are labelled HOMEPORT: taking /dev/sdb, leaving /dev/sda"
+    assert caplog.messages == [said]
+    assert capsys.readouterr().out == f"homeport: {said}\n"
+    (tmp_path / "dev/sdb").unlink()
+    (tmp_path / "dev/disk/by-label/HOMEPORT").unlink()
+    (tmp_path / "dev/disk/by-label/HOMEPORT").symlink_to("../../sda")
+    assert drive.fetch(WHO, root=tmp_path).data == b"sda\n"
+    assert caplog.messages == [said]
+
+
 def test_too_large(plug: Plug, tmp_path: Path) -> None:
     plug({"homeport.yaml": b"x" * (LARGEST + 1)})
     with pytest.raises(DocumentError, match=str(LARGEST + 1)):

@@ -2,19 +2,23 @@
 
 Knows the names: `<uuid|serial|mac|hostname>.yaml` (also `.yml`, `.json`; a MAC with dashes, as FAT allows no colons)
 is one machine's, `homeport.yaml` everyone's else; `seed.yaml` is a seed (`sources/seeds.py`).  All of them lie at the
-top of the file system, which is read and not mounted (`sources/platforms/`): FAT, ISO 9660 or ext4.
+top of the file system, which is read and not mounted (`sources/platforms/`): FAT, ISO 9660 or ext4.  Of several drives
+one is taken, the same at every boot, and that is said.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from homeport.core.complaint import Complaint
 from homeport.errors import DocumentError, NoAssignment, SourceError, Unconfigured
+from homeport.host import journal
 from homeport.host.files import resolve
 from homeport.sources.reply import LARGEST, Reply
 
@@ -26,6 +30,8 @@ if TYPE_CHECKING:
     from homeport.sources.platforms.iso9660 import Iso9660
 
     FileSystem = Ext | Fat | Iso9660
+
+log = logging.getLogger(__name__)
 
 NAME = "drive"
 LABELS = ("HOMEPORT", "homeport")
@@ -41,9 +47,9 @@ def fetch(identity: Identity, *, root: Where = "/") -> Reply:
     """The document on the drive. Raises NoAssignment if there is no drive, or none for this machine on it;
     SourceError if it can't be read; DocumentError for one that is damaged, too large or ambiguous.
     """
-    label = find(root)
+    label, path = find(root)
     ours = list(_names_of(identity))
-    with _opened(root, label) as files:
+    with _opened(root, label, path) as files:
         found = _read(files, ours) or _read(files, [FOR_ALL])
         has_seed = not found and bool(_read(files, [SEED]))
     if len(found) > 1:
@@ -62,8 +68,8 @@ def read_seed(root: Where = "/") -> Reply | None:
     """The seed on the drive, None if there is no drive or no seed on it. Raises as `fetch` does."""
     if not is_there(root):
         return None
-    label = find(root)
-    with _opened(root, label) as files:
+    label, path = find(root)
+    with _opened(root, label, path) as files:
         found = _read(files, [SEED])
     return Reply(found[0][1], source="seed", url=f"{label}/{found[0][0]}") if found else None
 
@@ -73,12 +79,26 @@ def is_there(root: Where = "/") -> bool:
     return any(os.path.exists(os.path.join(root, BY_LABEL, label)) for label in LABELS)
 
 
-def find(root: Where) -> str:
-    """The label of the drive that is there. Raises NoAssignment."""
-    for label in LABELS:
-        if os.path.exists(resolve(root, f"{BY_LABEL}/{label}")):
-            return label
-    raise NoAssignment(f"No drive is labelled {LABELS[0]}")
+def find(root: Where) -> tuple[str, str]:
+    """The label of the drive that is there, and where it is below `root`. Raises NoAssignment."""
+    from homeport.host import labels
+    there = [label for label in LABELS if os.path.exists(resolve(root, f"{BY_LABEL}/{label}"))]
+    if not there:
+        raise NoAssignment(f"No drive is labelled {LABELS[0]}")
+    drives = [(label, path) for label in there for path in labels.drives(root, label)
+              if os.path.exists(os.path.join(root, path))]
+    if len(drives) < 2:
+        return there[0], f"{BY_LABEL}/{there[0]}"
+    taken, *left = (f"/{path}" for _, path in drives)
+    _say(f"{len(drives)} drives are labelled {' or '.join(there)}: taking {taken}, leaving {', '.join(left)}")
+    return drives[0]
+
+
+@cache
+def _say(text: str) -> None:
+    """Once in a process: a drive is looked for in several places."""
+    journal.console(text)
+    log.warning("%s", text)
 
 
 def _names_of(identity: Identity) -> Iterator[str]:
@@ -100,11 +120,11 @@ def _read(files: FileSystem, names: list[str]) -> list[tuple[str, bytes]]:
 
 
 @contextmanager
-def _opened(root: Where, label: str) -> Iterator[FileSystem]:
+def _opened(root: Where, label: str, path: str) -> Iterator[FileSystem]:
     """What is on the drive, which is open that long. Raises SourceError, DocumentError for one that is damaged."""
     from homeport.sources.platforms.image import Damaged, Image
     try:
-        with open(resolve(root, f"/{BY_LABEL}/{label}"), "rb", buffering=0) as device:
+        with open(resolve(root, path), "rb", buffering=0) as device:
             yield _file_system(Image.of_device(device.fileno()), label)
     except Damaged as damage:
         raise DocumentError([Complaint("", f"the drive {label}: {damage}", "a sound drive")]) from damage
