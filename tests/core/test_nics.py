@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from homeport.core.facts import Nic
@@ -419,6 +419,11 @@ SECTIONS = ["interfaces", "routes", "desired", "dns-resolver", "ovn"]
 
 @settings(deadline=None)  # finds faults, not busy machines
 @given(a_config, some_nics)
+# A card that isn't here and need not be is left out, and makes no peer: not even one of its own name.
+@example(interfaces({"name": "eth0", "type": "ethernet", "state": "down", "match": {"mac": MACS[0]},
+                     "veth": {"peer": "eth0"}, "vlan": {"base-iface": "eth0", "id": 1},
+                     "controller": "eth0", "copy-mac-from": "eth0"},
+                    routes={"config": [{"next-hop-interface": "eth0"}]}), [])
 def test_resolving_is_idempotent(config: dict[str, Any], nics: list[Nic]) -> None:
     once = resolve(config, nics)
     if not once.complaints:

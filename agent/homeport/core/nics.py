@@ -229,8 +229,9 @@ class _Resolver:
                     # Only an entry's own name may mean another card than the kernel's of that name.
                     if name and (aliases is _own_name or alias not in self.by_name):
                         names.setdefault(alias, name)
-        for entry in entries:
-            for peer in references.find(entry.data, ("veth", "peer")):
+        for entry, choice in zip(entries, choices, strict=True):
+            # Whoever is left out makes no peer.
+            for peer in references.find(entry.data, ("veth", "peer")) if not _left_out(entry, choice) else ():
                 names.setdefault(peer.name, shorten(peer.name))
         return names
 
@@ -267,10 +268,14 @@ class _Resolver:
                 interfaces.append(data)
                 continue
             entry, choice = chosen[index]
-            if entry.name and not choice.name:
+            if _left_out(entry, choice):
                 continue
             interfaces.append(references.rewrite_interface(_renamed(entry, choice, rename), rename))
         return {**state, "interfaces": interfaces}
+
+
+def _left_out(entry: Entry, choice: Choice) -> bool:
+    return bool(entry.name) and not choice.name
 
 
 def _renamed(entry: Entry, choice: Choice, rename: Callable[[str], str]) -> dict[str, Any]:
