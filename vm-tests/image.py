@@ -23,12 +23,14 @@ import subprocess
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import IO
 
 from namespaces import make_mounts_private
 from trees import REPOSITORY, Overlay, install_product, mount, prepared_path, work_folder
 
 KEPT = REPOSITORY / "build" / "vm"
 KEEP = 3  # of each kind; an older one is of a former state of the repository
+_in_use: list[IO[str]] = []  # locks of the images that this process has, until it ends
 
 # Of dracut's modules those that an emulated machine of ours has nothing for; of the drivers its own.
 _OMITTED = (
@@ -123,6 +125,7 @@ def _make(kind: _Kind) -> Image:
             _fill(partial, kind, tree)
             partial.rename(folder)
         os.utime(folder)
+        _use(folder)
     return Image(folder, tree, tuple(kind.dracut()))
 
 
@@ -164,10 +167,27 @@ def _key(kind: _Kind, tree: Path) -> str:
 
 
 def _sweep(name: str) -> None:
-    """What is left of former states of the repository, but for the last ones: a test may run on them."""
+    """What is left of former states of the repository, but for the last ones and those that some process has."""
     former = sorted(KEPT.glob(f"{name}.*"), key=lambda folder: folder.stat().st_mtime)
     for folder in former[:-KEEP + 1]:
-        shutil.rmtree(folder, ignore_errors=True)
+        if not _is_used(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def _use(folder: Path) -> None:
+    """Nobody sweeps it away as long as this process runs: its machines stand on it."""
+    lock = (folder / "in-use").open("a")
+    fcntl.flock(lock, fcntl.LOCK_SH)
+    _in_use.append(lock)
+
+
+def _is_used(folder: Path) -> bool:
+    with (folder / "in-use").open("a") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
 
 
 def _fill(folder: Path, kind: _Kind, tree: Path) -> None:

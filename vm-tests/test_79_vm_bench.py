@@ -1,4 +1,5 @@
-"""The bench of the virtual machines itself, without a boot: KVM, slots, what a failure prints, the way in by hand."""
+"""The bench of the virtual machines itself, without a boot: KVM, slots, images, what a failure prints, the way in by hand.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ import pty
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +17,10 @@ from types import SimpleNamespace
 import pytest
 
 import failure
+import image
 from container import BootFailed
+from namespaces import wait_until
+from vm import machine as whole
 from vm import qemu, slots
 from vm.machine import Vm
 from vm.talk import AgentGone
@@ -140,6 +145,59 @@ def test_a_slot_is_not_left_to_a_child(slot_folder: Path, monkeypatch: pytest.Mo
     finally:
         child.kill()
         child.wait()
+
+
+# Images
+
+class Made:
+    """What was made for some image."""
+
+    def __init__(self, folder: Path) -> None:
+        self.kernel, self.initramfs, self.root = folder / "kernel", folder / "initramfs", folder / "root"
+
+
+def test_an_image_in_use_is_not_swept_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While one test process runs, others come and go, each with another state of the repository."""
+    key = ""
+    monkeypatch.setattr(image, "KEPT", tmp_path)
+    monkeypatch.setattr(image, "prepared_path", Path)
+    monkeypatch.setattr(image, "_fill", lambda *arguments: None)
+    monkeypatch.setattr(image, "_key", lambda *arguments: key)
+    monkeypatch.setattr(image, "_in_use", locks := [])
+    for number in range(6):
+        key = f"state-{number}"
+        folder = image._make.__wrapped__(image._Kind("trixie", False, False, False, False, ())).folder
+        os.utime(folder, (number, number))
+        if number:  # whose process has ended
+            locks.pop().close()
+    assert sorted(folder.suffix for folder in tmp_path.glob("trixie.*")) == [
+        ".state-0", *(f".state-{number}" for number in range(6 - image.KEEP, 6))]
+    locks.pop().close()
+
+
+def test_two_processes_want_the_same_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One makes it, the other waits for that."""
+    wanted = Made(tmp_path)
+    other = threading.Thread(target=whole.base_disk, args=[wanted])
+    made = []
+
+    def make(tree: Path, disk: Path) -> None:
+        made.append(tree)
+        if len(made) == 1:
+            other.start()
+            wait_until(lambda: len(made) > 1 or waits_for_a_lock(), timeout=30, what="the other one to come")
+        disk.touch()
+
+    monkeypatch.setattr(whole, "make_disk", make)
+    assert whole.base_disk(wanted).exists()
+    other.join()
+    assert made == [wanted.root]
+
+
+def waits_for_a_lock() -> bool:
+    """Some thread of this process (proc_locks(5): an arrow)."""
+    words = (line.split() for line in Path("/proc/locks").read_text().splitlines())
+    return any(word[1] == "->" and word[5] == str(os.getpid()) for word in words)
 
 
 # A machine that does not start

@@ -17,6 +17,7 @@ A NIC is called enp<N>s0 and sits in slot N, from 1 to 4; its MAC is permanent.
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shlex
 import shutil
@@ -358,10 +359,12 @@ class Vm:
 
 
 def base_disk(image: Bootable) -> Path:
-    """The image's root as a file system, made once."""
+    """The image's root as a file system, made once, also by two processes that want it at the same time."""
     path = image.initramfs.with_name("root.img")
-    if not path.exists():
-        make_disk(image.root, path)
+    with path.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not path.exists():
+            make_disk(image.root, path)
     return path
 
 
