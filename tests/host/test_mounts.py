@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -166,3 +167,54 @@ def test_nobody_sees_it_but_others_reach_it(tmp_path: Path) -> None:
     done = subprocess.run(["unshare", "--mount", "bash", "-c", script], text=True, capture_output=True, check=True,
                           env=os.environ | {"PYTHONPATH": str(AGENT)})
     assert done.stdout.split() == ["False"]
+
+
+# As after a power cut: what is frozen has left the journal, what is synced by itself stands there alone; and a file is
+# to be deleted that was still open.
+CUT = """
+mount -o loop {image} /mnt; exec 3>/mnt/open; echo gone >&3; rm /mnt/open; echo -n kept >/mnt/word
+fsfreeze -f /mnt; fsfreeze -u /mnt; echo -n new >/mnt/later; sync /mnt/later
+cp --sparse=always {image} {cut}; exec 3>&-; umount /mnt
+"""
+# What to ask of each whether there is something to be replayed.
+DIRTY = {"xfs": ("xfs_logprint -t {cut}", "state: <DIRTY>"),
+         "btrfs": ("btrfs inspect-internal dump-super {cut} | grep -w log_root | grep -v '[[:space:]]0$'", "log_root")}
+
+
+@pytest.fixture(params=DIRTY)
+def other_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device with a file system of another kind that was never unmounted, and the image behind it."""
+    kind, image, cut = request.param, tmp_path / "disk.img", tmp_path / "cut.img"
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount")
+    if not shutil.which(f"mkfs.{kind}"):
+        if os.environ.get("CI"):
+            pytest.fail(f"no mkfs.{kind}: run tools/setup")
+        pytest.skip(f"no mkfs.{kind}: run tools/setup")
+    subprocess.run(["modprobe", "--quiet", kind], check=False)
+    if f"\t{kind}\n" not in Path("/proc/filesystems").read_text():
+        pytest.skip(f"this kernel has no {kind}")
+    run("truncate", "--size=320M", str(image))
+    run(f"mkfs.{kind}", "-q", str(image))
+    run("unshare", "--mount", "sh", "-ec", CUT.format(image=image, cut=cut))
+    image.unlink()
+    question, answer = DIRTY[kind]
+    assert answer in run("sh", "-c", question.format(cut=cut))
+    try:
+        device = run("losetup", "--find", "--show", str(cut))
+    except subprocess.CalledProcessError:
+        pytest.skip("no loop devices here")
+    yield device, cut
+    run("losetup", "--detach", device)
+
+
+def test_other_kinds_are_looked_at_as_they_are(other_disk: tuple[str, Path]) -> None:
+    """Found out by itself, not a byte changes, and what has to be replayed still is when it is mounted for good."""
+    device, image = other_disk
+    before = hashlib.sha256(image.read_bytes()).digest()
+    word, refused, options, after = python(LOOK, device)
+    assert (word, refused, after) == ("kept", "Read-only file system", "False False")
+    assert {"ro", "nosuid", "nodev", "noexec"} <= set(options.split())
+    assert hashlib.sha256(image.read_bytes()).digest() == before
+    found = run("unshare", "--mount", "sh", "-ec", f"mount {device} /mnt; ls /mnt; cat /mnt/later; umount /mnt")
+    assert found.split() == ["later", "word", "new"]

@@ -15,7 +15,8 @@ packages_venv() {
     echo git                    # the zipapp carries the commit
     echo shellcheck systemd     # make check: scripts; systemd-analyze verify; the manual pages;
     echo groff-base iproute2 procps openssl   # and networks, processes, certificates of the tests' own,
-    echo swtpm tpm2-tools       # and TPMs
+    echo swtpm tpm2-tools       # and TPMs,
+    echo xfsprogs btrfs-progs   # and disks of the real root's
     echo rpm                    # make rpm
 }
 
