@@ -107,14 +107,22 @@ def _addresses(link: Link, entry: Node, network: Network) -> None:
             link.add(node.interface())
     network.each(entry["routes"].items(), partial(_route, link=link, network=network))
     for key in ("gateway4", "gateway6"):
-        if entry[key] and entry["routes"]:
-            network.note(f"{entry[key].path} is left out: where there are routes, the default route is one of them")
-        elif entry[key]:
-            network.default_route(link, entry[key].ip())
+        if entry[key]:
+            _gateway(entry[key], link, network)
     network.each(entry["routing-policy"].items(), partial(_rule, network=network))
     servers = entry["nameservers"]
     network.serve([node.ip() for node in servers["addresses"].items()],
                   [node.text() for node in servers["search"].words()], link.name)
+
+
+def _gateway(node: Node, link: Link, network: Network) -> None:
+    """The older way to say a default route, which stands beside routes that lead elsewhere."""
+    gateway = node.ip()
+    if any(route.link == link.name and route.destination == anywhere(gateway.version) and route.table in (None, _MAIN)
+           for route in network.routes):
+        network.note(f"{node.path} is left out: one of the routes is the default route")
+    else:
+        network.default_route(link, gateway)
 
 
 def _dhcp(overrides: Node, network: Network) -> Dhcp:

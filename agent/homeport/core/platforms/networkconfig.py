@@ -11,21 +11,23 @@ from typing import Any
 
 from homeport.core.platforms import netplan, options
 from homeport.core.platforms.network import Dhcp, Link, Network
-from homeport.core.platforms.reading import IPAddress, Node
+from homeport.core.platforms.reading import Node
 
 _DHCP = {"dhcp": 4, "dhcp4": 4, "dhcp6": 6, "ipv6_slaac": 6, "ipv6_dhcpv6-stateless": 6, "ipv6_dhcpv6-stateful": 6}
 _STATIC = ("static", "static4", "static6")
-# What stands on others comes after them, whatever the order in the file.
 _TOP = ("version", "config")
 _LINK = {"type", "name", "mac_address", "mtu", "subnets", "accept-ra"}
-_SUBNET = {"type", "address", "netmask", "gateway", "ipv4", "ipv6", "routes", "dns_nameservers", "dns_search", "mtu",
-           "metric"}
-_ROUTE = {"destination", "network", "netmask", "gateway", "metric"}
+_SUBNET = {"type", "address", "netmask", "prefix", "gateway", "ipv4", "ipv6", "routes", "dns_nameservers", "dns_search",
+           "mtu", "metric"}
+_ROUTE = {"destination", "network", "netmask", "prefix", "gateway", "metric"}
 _KNOWN = {
     "physical": _LINK, "bond": _LINK | {"bond_interfaces", "params"}, "bridge": _LINK | {"bridge_interfaces", "params"},
     "vlan": _LINK | {"vlan_link", "vlan_id"}, "nameserver": {"type", "address", "search", "interface"},
     "route": _ROUTE | {"type"}, "loopback": {"type", "name"}}
-_ORDER = ("physical", "bond", "bridge", "vlan", "nameserver", "route")
+# What stands on others comes after them, whatever the order in the file.
+_MADE = ("bond", "bridge", "vlan")
+_PARTS = ("bond_interfaces", "bridge_interfaces", "vlan_link")
+_TYPES = ("physical", *_MADE, "nameserver", "route")
 
 
 def read(data: Node, network: Network) -> None:
@@ -49,16 +51,39 @@ def read(data: Node, network: Network) -> None:
     network.note_others(data, _TOP)
     entries: list[Node] = []
     network.each(data["config"].items(), partial(_sort, entries=entries, network=network))
-    for kind in _ORDER:
-        network.each([entry for entry in entries if entry["type"].value == kind],
-                     partial(_READERS[kind], network=network))
+    made = _in_order([entry for kind in _MADE for entry in entries if entry["type"].value == kind])
+    for group in (_of_kind("physical", entries), made, _of_kind("nameserver", entries), _of_kind("route", entries)):
+        network.each(group, lambda entry: _READERS[entry["type"].value](entry, network=network))
+
+
+def _of_kind(kind: str, entries: list[Node]) -> list[Node]:
+    return [entry for entry in entries if entry["type"].value == kind]
+
+
+def _in_order(entries: list[Node]) -> list[Node]:
+    """Each after those that it is made of; where they go in a circle, each says by itself what it lacks."""
+    from graphlib import CycleError, TopologicalSorter
+
+    parts = {str(entry["name"].value): _part_names(entry) for entry in entries}
+    try:
+        rank = {name: place for place, name in enumerate(TopologicalSorter(parts).static_order())}
+    except CycleError:
+        return entries
+    return sorted(entries, key=lambda entry: rank[str(entry["name"].value)])
+
+
+def _part_names(entry: Node) -> list[str]:
+    """What it is made of, as far as that can be read: whoever makes it says what is wrong with it."""
+    values = [entry[key].value for key in _PARTS]
+    return [name for value in values for name in (value if isinstance(value, list) else [value])
+            if isinstance(name, str)]
 
 
 def _sort(entry: Node, entries: list[Node], network: Network) -> None:
     """Take an entry whose type is known; of the loopback interface, which every machine has, nothing else is read."""
     kind = entry["type"].text()
     if kind not in _KNOWN:
-        raise entry["type"].fault(f"one of {', '.join(_ORDER)}")
+        raise entry["type"].fault(f"one of {', '.join(_TYPES)}")
     entries.append(entry)
     is_plain = kind == "loopback" and all(subnet["type"].value == "loopback" and len(subnet.entries()) == 1
                                           for subnet in entry["subnets"].items())
@@ -133,7 +158,7 @@ def _subnet(subnet: Node, link: Link, network: Network) -> None:
         version = 6 if kind == "dhcp" and subnet["ipv6"].flag() and not subnet["ipv4"].flag() else _DHCP[kind]
         link.dhcp[version] = Dhcp(metric=metric)
     elif kind in _STATIC:
-        address = subnet["address"].interface(subnet["netmask"])
+        address = subnet["address"].interface(_mask(subnet), _usual_length(subnet["address"]))
         link.add(address)
         version = address.version
     elif kind != "manual":
@@ -142,19 +167,29 @@ def _subnet(subnet: Node, link: Link, network: Network) -> None:
         network.default_route(link, subnet["gateway"].ip(), metric=metric)
     network.network_mtu(link, subnet["mtu"], version)
     network.each(subnet["routes"].items(), partial(_route, link=link, network=network))
-    network.serve(_servers(subnet["dns_nameservers"]), [node.text() for node in subnet["dns_search"].words()],
-                  link.name)
-
-
-def _servers(node: Node) -> list[IPAddress]:
-    return [server.ip() for server in node.words()]
+    network.serve([node.ip() for node in subnet["dns_nameservers"].words()],
+                  [node.text() for node in subnet["dns_search"].words()], link.name)
 
 
 def _route(route: Node, link: Link, network: Network) -> None:
     network.note_others(route, _ROUTE | {"type"})
     destination = route["destination"] or route["network"]
     metric = route["metric"].number() if route["metric"] else None
-    network.route(link, destination.network(route["netmask"]), route["gateway"].ip(), metric=metric)
+    network.route(link, destination.network(_mask(route), _usual_length(destination)), route["gateway"].ip(),
+                  metric=metric)
+
+
+def _mask(entry: Node) -> Node:
+    """The length of a network beside it, one way or the other."""
+    return entry["prefix"] or entry["netmask"]
+
+
+def _usual_length(address: Node) -> int:
+    """What cloud-init takes for a prefix where none is said (cloudinit/net/network_state.py, _normalize_net_keys);
+    it makes no default route of 0.0.0.0, which can be nothing else.
+    """
+    ip = address.text().partition("/")[0].strip()
+    return 0 if ip in ("0.0.0.0", "::") else 64 if ":" in ip else 24
 
 
 def _lone_route(entry: Node, network: Network) -> None:

@@ -30,6 +30,8 @@ KNOWN_BOND = {
 
 _STP = {"forward-delay": "forward-delay", "fd": "forward-delay", "hello-time": "hello-time", "hello": "hello-time",
         "max-age": "max-age", "maxage": "max-age", "priority": "priority", "bridgeprio": "priority"}
+# What the kernel takes while spanning tree is on (net/bridge/br_private_stp.h), and nmstate in any case.
+_LIMITS = {"forward-delay": (2, 30), "hello-time": (1, 10), "max-age": (6, 40), "priority": (0, 65535)}
 
 
 def bond(given: list[tuple[str, Node]], ports: list[str], network: Network) -> dict[str, Any]:
@@ -68,17 +70,27 @@ def _bond_option(name: str, node: Node) -> Any:
 
 
 def bridge(given: list[tuple[str, Node]], ports: list[str], network: Network) -> dict[str, Any]:
-    """nmstate's `bridge`. Spanning tree is on unless said otherwise, as in netplan."""
+    """nmstate's `bridge`. Spanning tree is on unless said otherwise, as in netplan.
+
+    Its times have no meaning without it, where a delay of 0 is usual, and nmstate would refuse that.
+    """
     stp: dict[str, Any] = {"enabled": True}
+    times: dict[str, Node] = {}
     options: dict[str, Any] = {"stp": stp}
     for key, node in given:
         name = key.replace("_", "-").removeprefix("bridge-")
         if name == "stp":
             stp["enabled"] = node.flag()
         elif name in _STP:
-            stp[_STP[name]] = node.number()
+            times[_STP[name]] = node
         elif name in ("ageing-time", "ageing"):
             options["mac-ageing-time"] = node.number()
         elif name != "ports":
             network.note(f"{node.path} is not known here, and left out")
+    for name, node in times.items() if stp["enabled"] else ():
+        low, high = _LIMITS[name]
+        if low <= node.number() <= high:
+            stp[name] = node.number()
+        else:
+            network.note(f"{node.path}: {node.number()} is not from {low} to {high}, as spanning tree needs; left out")
     return {"options": options, "port": [{"name": port} for port in ports]}

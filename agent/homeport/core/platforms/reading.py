@@ -75,7 +75,9 @@ class Node:
         return [(str(key), self[key]) for key in self.value]
 
     def words(self) -> list[Node]:
-        """A list, or one item where a list could be: `search: example.com`."""
+        """A list, or a text of words where a list could be: `search: example.com example.net`."""
+        if isinstance(self.value, str):
+            return [Node(word, self.path) for word in self.value.split()]
         return self.items() if isinstance(self.value, list) or not self else [self]
 
     def text(self, default: str | None = None) -> str:
@@ -140,9 +142,13 @@ class Node:
             raise self.fault("an address with its prefix length, such as 192.0.2.10/24") from None
         return found if found.version == 4 else IPv6Interface((int(found), found.network.prefixlen))
 
-    def network(self, netmask: Node | None = None) -> IPInterface:
-        """A network as the interface with its first address; host bits do not count."""
-        found = self.interface(netmask, default=32 if ":" not in self.text() else 128)
+    def network(self, netmask: Node | None = None, default: int | None = None) -> IPInterface:
+        """A network as the interface with its first address; host bits do not count. Without a prefix of any kind,
+        and no `default`, it is one address.
+        """
+        if default is None:
+            default = 32 if ":" not in self.text() else 128
+        found = self.interface(netmask, default)
         return ip_interface(str(found.network))
 
     def prefix(self, version: int) -> int:

@@ -36,6 +36,8 @@ def render(network: Network) -> Made:
     links = network.without_absent()
     notes = (*network.notes, *(f"{fault}; left out" for fault in network.faults),
              *(f"no card has MAC {mac}; what is for it is left out" for mac in network.absent),
+             *(f"{link.name}: its primary port, {gone}, is not here; left out"
+               for link in links.values() if (gone := absent_primary(link, links))),
              *(f"name server {server}: {name} has no IPv6 but its link-local address; left out"
                for server, there in network.servers.items() for name in there
                if name in links and not can_ask(server, links[name])))
@@ -75,19 +77,27 @@ def interface(link: Link, has_servers: bool, links: Mapping[str, Link]) -> dict[
     if link.dhcp:
         # One family is enough to be up: where one of them has no server, the other one still works.
         entry["wait-ip"] = "any"
-    entry |= without_ports(link.shape, links)
+    entry |= without_ports(link, links)
     return entry | {"ipv4": family(link, 4, has_servers), "ipv6": family(link, 6, has_servers)}
 
 
-def without_ports(shape: Mapping[str, Any], links: Mapping[str, Link]) -> dict[str, Any]:
+def without_ports(link: Link, links: Mapping[str, Link]) -> dict[str, Any]:
     """The shape of a bond or bridge, without ports that are not on this machine."""
-    found = dict(shape)
+    found = {key: dict(value) for key, value in link.shape.items()}
     for key in ("link-aggregation", "bridge"):
         if "port" in found.get(key, {}):
-            ports = [port for port in found[key]["port"]
-                     if (port["name"] if isinstance(port, dict) else port) in links]
-            found[key] = {**found[key], "port": ports}
+            found[key]["port"] = [port for port in found[key]["port"]
+                                  if (port["name"] if isinstance(port, dict) else port) in links]
+    if absent_primary(link, links):
+        bond = found["link-aggregation"]
+        bond["options"] = {key: value for key, value in bond["options"].items() if key != "primary"}
     return found
+
+
+def absent_primary(link: Link, links: Mapping[str, Link]) -> str:
+    """The port that a bond is to prefer, if it is not among those that are here: nmstate refuses such a bond."""
+    primary = str(link.shape.get("link-aggregation", {}).get("options", {}).get("primary", ""))
+    return primary if primary not in links or primary not in link.parts else ""
 
 
 def family(link: Link, version: int, has_servers: bool) -> dict[str, Any]:
