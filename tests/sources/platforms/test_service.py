@@ -11,13 +11,13 @@ from tests.sources.conftest import FakeClock
 from tests.sources.platforms.conftest import CASES, MANNERS
 
 from homeport.core import platforms
-from homeport.core.platforms.shape import NotThere, Platform, Want, fixed
+from homeport.core.platforms.shape import NotThere, Platform, Unreadable, Want, fixed
 from homeport.core.platforms.shape import Service as Way
 from homeport.errors import DocumentError, RefusedBySource, SourceError, Unreachable
 from homeport.settings import Settings
 from homeport.sources.patience import SYSTEM_CLOCK
 from homeport.sources.platforms import saved
-from homeport.sources.platforms.service import Session
+from homeport.sources.platforms.service import PIECE_PATIENCE, Session
 
 QUICK = Settings({"connect_timeout": 5.0, "header_timeout": 5.0, "body_timeout": 5.0, "proxy": "http://127.0.0.1:9"})
 
@@ -104,6 +104,7 @@ def test_without_a_token_nothing_is_asked(serve: Any) -> None:
     (403, {}, RefusedBySource),
     (400, {}, RefusedBySource),
     (408, {}, Unreachable),
+    (410, {}, Unreachable),  # Azure: not yet
     (429, {}, Unreachable),
     (500, {}, Unreachable),
     (301, {"Location": "http://127.0.0.1:1/"}, SourceError),  # a portal, but no metadata service
@@ -155,3 +156,39 @@ def test_only_cards_are_given_up_one_by_one(serve: Any, by_piece: bool) -> None:
         except Unreachable:
             fake.time += 10
     assert (files is not None) == by_piece
+
+
+def test_a_card_has_its_own_time_after_an_outage(serve: Any) -> None:
+    """The service was away for longer than one piece is waited for: one more failure costs no card its addresses."""
+    service = serve(EC2)
+    fake = FakeClock()
+    way = next(way for way in platform_of(EC2).ways if isinstance(way, Way))
+    asking = Session(replace(way, base=service.url), QUICK, fake.clock, lambda: 120.0)
+    away = True
+    service.before = lambda path: (503, {}) if away and path.endswith("macs/") else None
+    for _ in range(3):
+        with pytest.raises(Unreachable):
+            asking.read()
+        fake.time += 5
+    away, once = False, iter([(503, dict[str, str]())])
+    service.before = lambda path: next(once, None) if path.endswith("53:02/local-ipv4s") else None
+    with pytest.raises(Unreachable):
+        asking.read()
+    assert not any(isinstance(data, Unreadable) for data in asking.read().values())
+
+
+def test_all_pieces_of_a_dead_card_have_the_time_of_one(serve: Any) -> None:
+    service = serve(EC2)
+    fake = FakeClock()
+    way = next(way for way in platform_of(EC2).ways if isinstance(way, Way))
+    asking = Session(replace(way, base=service.url), QUICK, fake.clock, lambda: 120.0)
+    service.before = lambda path: (503, {}) if "53:02/" in path else None
+    started, files = fake.time, None
+    while files is None:
+        try:
+            files = asking.read()
+        except Unreachable:
+            fake.time += 1
+    assert fake.time - started == PIECE_PATIENCE
+    assert {path for path, data in files.items() if isinstance(data, Unreadable)} == {
+        path for path in files if "53:02/" in path}

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 PIECE_PATIENCE = 10.0  # seconds, as nm-cloud-setup's for each card
 LARGEST_TOKEN = 4096  # bytes
 OK, UNAUTHORIZED, NOT_FOUND = 200, 401, 404
-ASK_AGAIN = (408, 425, 429)
+# 410 is Azure's "not yet", for up to 70 s (Azure Instance Metadata Service, "Errors and debugging"); from nobody is it
+# known to mean anything else.
+ASK_AGAIN = (408, 410, 425, 429)
 REDIRECT = range(300, 400)
 
 
@@ -54,9 +56,9 @@ class Session:
     def read(self) -> Files:
         """Everything that the platform wants; raises NotThere, or a SourceError (Unreachable: ask again).
 
-        One card's piece that is refused, redirected or too large, or can't be had for `PIECE_PATIENCE` seconds, is
-        given up while others can be had: it doesn't stop the other cards.  Where the service isn't `by_piece`, all of
-        it is asked for until the deadline.
+        One card's piece that is refused, redirected or too large, or can't be had for `PIECE_PATIENCE` seconds in which
+        nothing else came, is given up while others can be had: it doesn't stop the other cards.  Where the service
+        isn't `by_piece`, all of it is asked for until the deadline.
         """
         files = gather(self.service.wants, self._once)
         if self.given_up and not any(self.came[path] is not None for path in self.optional - self.given_up.keys()):
@@ -95,6 +97,7 @@ class Session:
         token = self._token()  # outside of what follows: without one no piece can be had
         try:
             self.came[want.path] = self._get(want, token)
+            self.failing_since = None
         except Unreachable as error:
             now = self.clock.monotonic()
             self.failing_since = self.failing_since or now
