@@ -158,6 +158,9 @@ def test_what_the_document_leaves_out_stays_as_it_is() -> None:
         "name": "eth0", "mtu": 9000, "ipv4": {"enabled": True, "dhcp": True, "address": []},
         "ipv6": {"enabled": False}}]
     assert former.keeping_ip(desired, SHOWN, ()) == desired
+    desired["interfaces"][0]["ipv4"] = None  # as good as left out
+    assert former.keeping_ip(desired, SHOWN, ("eth0",))["interfaces"][0]["ipv4"] == {
+        "enabled": True, "dhcp": True, "address": []}
 
 
 def test_a_port_keeps_no_address() -> None:

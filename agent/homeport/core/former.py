@@ -102,10 +102,15 @@ def keeping_ip(desired: State, shown: State, interfaces: Collection[str]) -> dic
     if of_none and "lo" not in names(desired):
         lo = {"name": "lo", "type": "loopback", "state": "up", **_ip_settings(current.get("lo", {}))}
         desired = {**desired, "interfaces": [*interfaces_of(desired), lo]}
-    entries = [{**_ip_settings(current.get(name, {})), **entry}
+    entries = [{**_ip_settings(current.get(name, {})), **_said(entry)}
                if (name := str(entry.get("name"))) in interfaces and not _is_port(name, desired) else entry
                for entry in interfaces_of(desired)]
     return {**desired, "interfaces": entries} if entries else dict(desired)
+
+
+def _said(entry: State) -> dict[str, Any]:
+    """What an entry says; `ipv4: null` is nothing, as for nmstate."""
+    return {key: value for key, value in entry.items() if value is not None}
 
 
 # How an interface gets its addresses; metrics and tables are those of the profile that it had.
