@@ -28,7 +28,7 @@ from homeport.core.yamlwrite import render_yaml
 from homeport.errors import ApplyError, HomeportError, RootOnNetwork
 from homeport.host import preflight, profiles
 from homeport.host.nm.values import Device, DeviceState
-from homeport.host.store import Manifest, OwnedFile, Store
+from homeport.host.store import RECONCILES, Manifest, OwnedFile, Store
 from homeport.machine import Machine
 from homeport.report import Report
 from homeport.settings import Settings
@@ -218,6 +218,19 @@ def test_a_card_that_cannot_be_read_keeps_its_profile_too(story: Story) -> None:
     assert {entry["name"]: [item["ip"] for item in entry["ipv4"]["address"]] for entry in entries} == {
         "ens3": [*ONE], "ens4": [*TWO[:1]]}
     assert machine.report.revision == assignment.revision
+
+
+def test_what_comes_while_it_is_put_in_force_is_heard(story: Story, monkeypatch: pytest.MonkeyPatch) -> None:
+    """NetworkManager's dispatcher asks for a refresh only on a machine that is known to be on such a platform."""
+    marked = []
+
+    def put_in_force(machine: Machine, part: Plan, _reply: Reply) -> None:
+        marked.append((machine.root / RECONCILES).exists())
+        story.put_in_force(part)
+
+    monkeypatch.setattr(boot, "put_in_force", put_in_force)
+    story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert marked == [True, True]
 
 
 def test_a_card_that_fails_is_remembered_as_it_is(story: Story) -> None:

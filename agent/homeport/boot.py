@@ -60,9 +60,10 @@ def keep(machine: Machine, reply: Reply, assignment: Assignment) -> None:
     plan = beside_profiles(machine, planning.make_plan(machine, assignment), reply)
     if machine.dry_run:
         return
+    # Before anything changes: what comes to a card meanwhile (an IPv6 router, a lease) is to be heard of, too.
+    machine.store.mark_reconciling(reply.reconciles)
     failed = in_parts(machine, plan, lambda part: put_in_force(machine, part, reply))
     inforce.persist(machine, *as_it_runs(machine, plan, reply, failed))
-    machine.store.mark_reconciling(reply.reconciles)
 
 
 def put_in_force(machine: Machine, plan: Plan, reply: Reply) -> None:

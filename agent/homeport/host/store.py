@@ -161,6 +161,7 @@ class Store:
     def mark_reconciling(self, here: bool) -> None:
         """Say whether this machine's assignment may be another one whenever a card comes."""
         if here:
+            make_dir(self.root, RUN_DIR, 0o755)
             write_atomic(self.root, RECONCILES, b"", 0o644)
         else:
             remove(self.root, RECONCILES)
