@@ -26,7 +26,7 @@ from homeport.core.platforms.rendering import render
 from homeport.core.platforms.vnics import Vnic, configure
 from homeport.core.yamlwrite import render_yaml
 from homeport.errors import ApplyError, HomeportError, RootOnNetwork
-from homeport.host import preflight, profiles
+from homeport.host import preflight, profiles, reapply
 from homeport.host.nm.values import Device, DeviceState
 from homeport.host.store import RECONCILES, Manifest, OwnedFile, Store
 from homeport.machine import Machine
@@ -69,12 +69,14 @@ class FakeManager:
 
 class Story:
     """A machine whose cards have what was put in force last; `fails` are those that refuse, `skipped` those whose
-    profile says that they are to be left alone.
+    profile says that they are to be left alone, `away` the addresses that DHCP does not bring.
     """
 
     def __init__(self, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.state: dict[str, Any] = {"interfaces": [{"name": nic.name} for nic in NICS]}
         self.fails: set[str] = set()
+        self.away: set[str] = set()
+        self.waited: dict[str, frozenset[str]] = {}
         self.skipped: set[str] = set()
         self.protected: frozenset[str] = frozenset()
         self.touched: list[str] = []
@@ -83,6 +85,7 @@ class Story:
         # The plan for whole profiles, of which nothing remains.
         monkeypatch.setattr(planning, "make_plan", lambda machine, assignment: Plan(assignment, {}))
         monkeypatch.setattr(boot, "put_in_force", lambda machine, part, reply: self.put_in_force(part))
+        monkeypatch.setattr(reapply, "wait_for", self.wait_for)
 
     def shown(self) -> dict[str, Any]:
         routes = self.state.get("routes", {}).get("config", [])
@@ -107,6 +110,10 @@ class Story:
                 each for each in part.desired.get(section, {}).get("config", ())
                 if each.get("state") is None and each not in left[section]["config"])]}
                for section in ("routes", "route-rules")}}
+
+    def wait_for(self, leased: dict[str, frozenset[str]], seconds: float) -> list[str]:
+        self.waited = leased
+        return sorted(self.away & {ip for ips in leased.values() for ip in ips})
 
     def hears(self, *vnics: Vnic | None, kept: Reply | None = None) -> Machine:
         """A run that is told this; None is a card that cannot be read. With `kept` it is told that."""
@@ -246,6 +253,19 @@ def test_a_card_that_fails_is_remembered_as_it_is(story: Story) -> None:
     story.hears(vnic(A, *ONE[:1]), vnic(B, *TWO[:1]))
     assert story.touched == ["ens4"]
     assert (story.addresses("ens4"), story.rules()) == ([*TWO[:1]], hosts(ONE[0], TWO[0]))
+
+
+def test_the_addresses_that_dhcp_brings_are_waited_for(
+        story: Story, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+    """Those of the cards that changed; what stays away is said, and is no failure."""
+    monkeypatch.setattr(beside, "leased", lambda state, card: frozenset({f"of {state['interfaces'][0]['name']}"}))
+    story.fails, story.away = {"ens4"}, {"of ens3"}
+    machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert story.waited == {"ens3": {"of ens3"}}
+    assert "DHCP has not brought of ens3, going on without" in caplog.text
+    story.fails, story.away = set(), set()
+    machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
+    assert story.waited == {"ens4": {"of ens4"}} and machine.report.exit == 0
 
 
 def test_a_card_that_went_and_could_not_be_cleared(story: Story) -> None:

@@ -381,7 +381,10 @@ def test_ipv6_leaves_by_its_own_nic_too(world: World, cloud: Cloud, make_machine
     boot = machine.boot(AWS)
     assert boot.status["exit"] == 0, boot.status
     held = {"2001:db8:1::10": "ens3", "2001:db8:1::11": "ens3", "2001:db8:2::10": "ens4"}
-    # Nothing can be sent from an address during duplicate address detection; a change may start it anew.
+    # What is in force can be used: nothing can be sent from an address during duplicate address detection.
+    at_once = machine.sh("ip -6 -oneline address show scope global -tentative").stdout
+    assert all(f"{ip}/128" in at_once for ip in held), at_once
+    # A change may start it anew.
     usable = " && ".join(f"ip -6 address show dev {nic} -tentative | grep {ip}/128" for ip, nic in held.items())
     machine.wait(usable)
     asked(machine)

@@ -30,6 +30,8 @@ log = logging.getLogger(__name__)
 
 State = Mapping[str, Any]
 
+# Seconds for what DHCP brings: a lease, and up to two of duplicate address detection (RFC 4862, 5.4.2).
+LEASES = 5.0
 ON_ROOT = "the root file system stands on it"
 
 
@@ -181,7 +183,21 @@ def in_parts(machine: Machine, plan: Plan, put_in_force: Callable[[Plan], None])
         raise next(iter(failures.values()))
     if failures:
         machine.report.blemish(next(iter(failures.values())))
+    await_leases(machine, [part for part in plan.parts if part.interfaces[0] not in failures])
     return frozenset(failures)
+
+
+def await_leases(machine: Machine, parts: Collection[Plan]) -> None:
+    """Wait for the assigned addresses that DHCP brings: a service binds to them as soon as we are done.
+
+    No proof asks for them, DHCPv6 is slower than the metadata, and NetworkManager 1.42 starts IPv6 anew with each
+    change.  One that stays away is nothing to go back for.
+    """
+    from homeport.host import reapply
+    leased = {part.interfaces[0]: beside.leased(part.desired, part.card) for part in parts if part.card is not None}
+    if missing := reapply.wait_for(leased, machine.patience(LEASES)):
+        log.warning("DHCP has not brought %s, going on without; is it switched on in that network?",
+                    ", ".join(missing))
 
 
 def as_it_runs(machine: Machine, plan: Plan, reply: Reply, failed: Collection[str]) -> tuple[Plan, Reply]:

@@ -11,6 +11,7 @@ from homeport.core.beside import (
     Card,
     Settings,
     fits,
+    leased,
     merged,
     not_held,
     other_metrics,
@@ -174,6 +175,21 @@ def test_strangers_are_told_too_and_each_address_once() -> None:
     told = merged(BOOTSTRAP, part(state, "ens3"), added)["ipv6"]
     assert told["address-data"][1] == [{"address": ("s", "2001:db8::99"), "prefix": ("u", 128)}]
     assert told["route-data"][1] == [{"dest": ("s", "2001:db8:42::"), "prefix": ("u", 48)}]
+
+
+def test_the_addresses_that_the_network_brings() -> None:
+    """Those with a rule, unless they are static, or the card's profile asks for none."""
+    v6 = {"2001:db8::10": 30200, "2001:db8:0::11": 30200}
+    state = {"interfaces": [{"name": "ens3", "ipv4": {"address": [{"ip": "10.0.1.11", "prefix-length": 24}]},
+                             "ipv6": {"address": [{"ip": "2001:db8::11", "prefix-length": 128}]}}],
+             "route-rules": {"config": [
+                 FOR_ALL, rule("10.0.1.10/32", 30200), rule("10.0.1.11/32", 30200), {**rule("10.0.1.9/32", 1),
+                                                                                   "state": "absent"},
+                 *(rule(f"{ip}/128", table, "ipv6") for ip, table in v6.items())]}}
+    assert leased(state, Card(settings())) == {"10.0.1.10", "2001:db8::10"}
+    assert leased(state, Card(settings("manual"))) == {"2001:db8::10"}
+    state["interfaces"][0]["ipv6"]["dhcp"] = False  # type: ignore[index]
+    assert leased(state, Card(settings())) == {"10.0.1.10"}
 
 
 def test_what_has_to_be_made_first_needs_a_profile_of_its_own() -> None:

@@ -32,6 +32,7 @@ CARDS = ("ethernet", "veth", "unknown")
 MAIN_TABLE = 254
 # Methods under which NetworkManager takes static addresses; with the others somebody has decided on none.
 TAKES_ADDRESSES = ("auto", "dhcp", "manual")
+AUTOMATIC = ("auto", "dhcp")
 LEGACY = ("addresses", "routes", "address-labels")  # the same once more, in a form without attributes
 
 
@@ -190,6 +191,17 @@ def without_rules_for_all(state: State, families: Collection[object]) -> dict[st
 def part(state: State, name: str) -> dict[str, Any]:
     """The part of a reduced state that is in the profile of one card."""
     return _of([entry for entry in state.get("interfaces", ()) if entry["name"] == name], state)
+
+
+def leased(state: State, card: Card) -> frozenset[str]:
+    """The addresses of a `part` that the network brings to the card: it has rules for them, and nothing more."""
+    section = {family: state["interfaces"][0].get(family, {}) for family, _, _ in FAMILIES}
+    static = {plain_ip(item["ip"]) for each in section.values() for item in each.get("address", ())}
+    ruled = {(family, str(ip_interface(rule["ip-from"]).ip)) for family, _, _ in FAMILIES
+             for rule in _of_family(_config(state, "route-rules"), family, "ip-from")
+             if rule.get("ip-from") and rule.get("state") != "absent"}
+    return frozenset(ip for family, ip in ruled if card.method(family) in AUTOMATIC and ip not in static
+                     and section[family].get("dhcp") is not False)
 
 
 def merged(card: Card, state: State, strangers: Added) -> Settings:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from homeport.core.beside import Card, Settings, merged, with_shared_rules
 from homeport.core.compare.values import plain_ip
@@ -103,6 +103,19 @@ def can_preserve(manager: Manager) -> bool:
     """
     numbers = manager.version().split(".")
     return tuple(int(number) for number in numbers[:2]) >= GOOD_AT_IT if all(map(str.isdigit, numbers[:2])) else True
+
+
+def wait_for(leased: Mapping[str, frozenset[str]], seconds: float) -> list[str]:
+    """Until each interface has these addresses, and a service can bind to them; those that stay away for so long."""
+    from homeport.host.proof.kernel import read_network
+    end = time.monotonic() + seconds
+    while True:
+        network = read_network()
+        usable = {(name, address.ip) for name in leased for address in network.on(name) if address.usable}
+        missing = [ip for name, wanted in leased.items() for ip in sorted(wanted) if (name, ip) not in usable]
+        if not missing or time.monotonic() > end:
+            return missing
+        time.sleep(PAUSE)
 
 
 def take_back(manager: Manager, names: Iterable[str]) -> None:
