@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import time
@@ -59,12 +60,40 @@ def test_udev_is_done_first(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None
         assert (path, len(pauses)) == (free, 1)
 
 
+@pytest.mark.parametrize("comes", [True, False])
+def test_udev_has_not_come_to_it(disk: Path, comes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It might have been unable to open it, and look what is in it now."""
+    udev, pauses = disk.parent / "udev", list[float]()
+    udev.mkdir()
+
+    def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        if comes and len(pauses) == 3:
+            for number in range(256):
+                (udev / f"b7:{number}").touch()
+    monkeypatch.setattr(time, "sleep", sleep)
+    monkeypatch.setattr(loop, "UDEV", str(udev))
+    monkeypatch.setattr(loop, "UDEV_KNOWS", str(udev))
+    monkeypatch.setattr(loop, "WAIT", 60 if comes else 0)
+    if comes:
+        with loop.read_only(str(disk)):
+            assert len(pauses) == 3
+    else:
+        with pytest.raises(OSError, match="udev has not looked at it yet"):
+            loop.read_only(str(disk)).__enter__()
+
+
 def test_none_is_to_be_had(disk: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kernel without them, and one whose are all taken: an OSError."""
+    """A kernel without them, and one that is in use for too long: an OSError."""
     monkeypatch.setattr(loop, "CONTROL", str(disk.parent / "loop-control"))
     with pytest.raises(FileNotFoundError):
         loop.read_only(str(disk)).__enter__()
     monkeypatch.undo()
-    monkeypatch.setattr(loop, "TRIES", 0)
-    with pytest.raises(OSError, match="no loop device is free"):
+    monkeypatch.setattr(loop, "WAIT", 0)
+    monkeypatch.setattr(loop, "_configure", in_use)
+    with pytest.raises(OSError, match="busy"):
         loop.read_only(str(disk)).__enter__()
+
+
+def in_use(*_: int) -> None:
+    raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
