@@ -1,5 +1,4 @@
-"""The bench of the virtual machines itself, without a boot: KVM, slots, images, what a failure prints, the way in by hand.
-"""
+"""The bench of the virtual machines itself, without a boot: KVM, slots, images, what a failure prints, the way in."""
 
 from __future__ import annotations
 
@@ -13,6 +12,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import IO
 
 import pytest
 
@@ -158,12 +158,12 @@ class Made:
 
 def test_an_image_in_use_is_not_swept_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """While one test process runs, others come and go, each with another state of the repository."""
-    key = ""
+    key, locks = "", list[IO[str]]()
     monkeypatch.setattr(image, "KEPT", tmp_path)
     monkeypatch.setattr(image, "prepared_path", Path)
     monkeypatch.setattr(image, "_fill", lambda *arguments: None)
     monkeypatch.setattr(image, "_key", lambda *arguments: key)
-    monkeypatch.setattr(image, "_in_use", locks := [])
+    monkeypatch.setattr(image, "_in_use", locks)
     for number in range(6):
         key = f"state-{number}"
         folder = image._make.__wrapped__(image._Kind("trixie", False, False, False, False, ())).folder
