@@ -174,7 +174,10 @@ class Bed:
         ]), "dnsmasq.log")  # fmt: skip
 
     def watch(self) -> Watch:
-        return Watch(self)
+        """From now on, once what is going on has come to its end."""
+        watch = Watch(self)
+        watch.events(quiet=1.0)
+        return watch
 
     def log(self, name: str = "nm.log") -> str:
         return (self.work / name).read_text(errors="replace")
@@ -192,13 +195,13 @@ class Bed:
                                               self.work / "profiles", self.work / "etc")]
         self.pid = self._spawn(["unshare", "-n", "-m", "-u", "--propagation", "private",
                                 "sh", "-c", _SETUP, "bed", *folders], "bed.log").pid
-        wait_until(self._is_made, timeout=10, what=f"the bed, see {self.work}/bed.log")
+        wait_until(self._is_made, what=f"the bed, see {self.work}/bed.log")
         for nic in self.nics:
             end = f"peer-{nic}"[:15]
             self.peer.ip("link", "add", end, "type", "veth", "peer", "name", nic, "netns", str(self.pid))
             self.peer.ip("link", "set", end, "up")
         self._spawn(self.argv(["dbus-daemon", "--system", "--nofork", "--nopidfile"]), "dbus.log")
-        wait_until((self.work / "bus/system_bus_socket").exists, timeout=10, what="the bus")
+        wait_until((self.work / "bus/system_bus_socket").exists, what="the bus")
 
     def _is_made(self) -> bool:
         return Path(f"/proc/{self.pid}/cmdline").read_bytes() == b"sleep\0infinity\0"

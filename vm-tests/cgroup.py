@@ -54,7 +54,7 @@ class Cgroup:
         """Let nothing in it run any more."""
         (self.path / "cgroup.freeze").write_text("1")
         events = self.path / "cgroup.events"
-        wait_until(lambda: "frozen 1" in events.read_text(), timeout=10, what="the machine to stand still")
+        wait_until(lambda: "frozen 1" in events.read_text(), what="the machine to stand still")
 
     def kill(self) -> None:
         """SIGKILL for everything in it, at one stroke (Linux 5.14)."""
@@ -65,7 +65,7 @@ class Cgroup:
         """Remove it and all below it; what is dying in there is waited for."""
         if not self.path.exists():
             return
-        wait_until(self._remove, timeout=10, what=f"the processes in {self.path} to end")
+        wait_until(self._remove, what=f"the processes in {self.path} to end")
 
     def _remove(self) -> bool:
         for folder, _, _ in os.walk(self.path, topdown=False):

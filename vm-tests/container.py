@@ -44,11 +44,13 @@ from disk import LossyDisk
 from drives import Drives
 from firmware import Firmware, firmware_of
 from monitor import Monitor
-from namespaces import NetworkNamespace, wait_until
+from namespaces import PATIENCE, NetworkNamespace, wait_until
 from outcome import Completed, Outcome, ProgramFailed
 from trees import Overlay, layers, work_folder
 from world import Cable, Lan, World
 
+# Seconds for a program in a machine: homeport itself waits up to 60 s for another homeport, and then has work to do.
+TO_ITS_END = 240.0
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -204,7 +206,7 @@ class Machine:
     def running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    def power_off(self, timeout: float = 30) -> None:
+    def power_off(self, timeout: float = PATIENCE) -> None:
         """Switch off as a person would, and wait until it is off."""
         if not self.running:
             return
@@ -282,7 +284,7 @@ class Machine:
         argv: Sequence[str],
         *,
         check: bool = True,
-        timeout: float = 30,
+        timeout: float = TO_ITS_END,
         input: str = "",
     ) -> Completed:
         """Run a program as root in the running machine, for at most `timeout` seconds.
@@ -300,7 +302,7 @@ class Machine:
             raise ProgramFailed(completed)
         return completed
 
-    def sh(self, script: str, *, check: bool = True, timeout: float = 30) -> Completed:
+    def sh(self, script: str, *, check: bool = True, timeout: float = TO_ITS_END) -> Completed:
         """`run` for a piece of shell."""
         return self.run(["/bin/sh", "-c", script], check=check, timeout=timeout)
 
@@ -309,7 +311,7 @@ class Machine:
         if not self._leader:
             self._leader = wait_until(
                 lambda: self._find_leader() or (not self.running and -1),
-                timeout=10, what=f"process 1 of {self.name}",
+                what=f"process 1 of {self.name}",
             )  # fmt: skip
             if self._leader < 0:
                 raise BootFailed(f"{self.name} did not start:\n{self.console}")
@@ -327,7 +329,7 @@ class Machine:
                 return process
         return 0
 
-    def wait(self, script: str, *, timeout: float = 20) -> None:
+    def wait(self, script: str, *, timeout: float = PATIENCE) -> None:
         """Wait until a piece of shell succeeds in the machine."""
         wait_until(
             lambda: self.sh(script, check=False).status == 0,

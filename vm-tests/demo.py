@@ -100,7 +100,7 @@ def first_boot(machine: Machine, server: PoolServer) -> None:
     say(f"Elemental's /etc is empty at each boot; {OEM} brings that file back:")
     quote("\n".join(machine.read(OEM).splitlines()[:8]) + "\n…")
     name = f"test-btrfs-{UUID}"
-    wait_until(lambda: '"rung": "assigned"' in server.ask("show", name, "--json"), timeout=30,
+    wait_until(lambda: '"rung": "assigned"' in server.ask("show", name, "--json"),
                what="the server to hear what came of it")  # fmt: skip
     say("The machine has told what came of it. The operator asks, `homeport-server list`:")
     quote(server.ask("list"))
@@ -149,7 +149,7 @@ def reset(machine: Machine, server: PoolServer) -> None:
     assert_on_dhcp(boot)
     assert boot.status["mode"] == "reset"
     assert not machine.exists(OEM)
-    wait_until(lambda: not server.addresses(), timeout=30, what="the server to hear of the reset")
+    wait_until(lambda: not server.addresses(), what="the server to hear of the reset")
     quote(machine.run(["homeport", "status"]).stdout)
     show_network(machine, boot)
     say(f"""`homeport-server list`: the machine is known, and {ADDRESS} is free again. Should it come back, its TPM says

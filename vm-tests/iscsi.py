@@ -61,7 +61,7 @@ class Target:
             self.world.namespace.argv(["setpriv", "--pdeathsig", "KILL", "--", "chroot", str(self.root), "tgtd",
                                        "--foreground", "--iscsi", f"portal={SERVER}:3260"]),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        wait_until(self._answers, timeout=20, what="tgtd to answer")
+        wait_until(self._answers, what="tgtd to answer")
         return self
 
     def _answers(self) -> bool:

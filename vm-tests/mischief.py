@@ -29,6 +29,7 @@ while [ ! -e /run/homeport/go ]; do sleep 0.05; done
 kill -CONT $pid
 wait $pid
 """
+CAME_BETWEEN = "/run/homeport/came-between"
 _CONDITIONS = {
     "checkpoint": f"busctl get-property {NM} {NM_OBJECT} {NM} Checkpoints | grep -q '^ao 1'",
     "profile": "ls /run/NetworkManager/system-connections | grep -qv ^lo",
@@ -40,12 +41,25 @@ def hold_apply(machine: Machine, at: str = "checkpoint") -> None:
     machine.write("/usr/local/bin/nmstatectl", _HELD_APPLY.replace("CONDITION", _CONDITIONS[at]), 0o755)
 
 
-def wait_until_held(machine: Machine, timeout: float = 40) -> None:
-    wait_until(lambda: machine.exists("/run/homeport/held"), timeout=timeout, what="the apply to be held")
+def wait_until_held(machine: Machine) -> None:
+    wait_until(lambda: machine.exists("/run/homeport/held"), what="the apply to be held")
 
 
 def go_on(machine: Machine) -> None:
     machine.sh("touch /run/homeport/go")
+
+
+def another_comes_between(machine: Machine, profile: str, nic: str) -> None:
+    """After the first apply of each boot another profile is put on a card, as NetworkManager 1.42 may do by itself."""
+    machine.write("/usr/local/bin/nmstatectl", f"""#!/bin/sh
+/usr/bin/nmstatectl "$@" <&0
+status=$?
+if [ "$1" = apply ] && [ ! -e {CAME_BETWEEN} ]; then
+    touch {CAME_BETWEEN}
+    nmcli --wait 0 connection up {profile} ifname {nic} >/dev/null
+fi
+exit $status
+""", 0o755)
 
 
 def before_homeport(machine: Machine, script: str) -> None:

@@ -20,7 +20,6 @@ from pathlib import Path
 
 from namespaces import NetworkNamespace, wait_until
 
-
 # No machine's document has this table, and no rule leads to it.
 _TABLE = "3141592653"
 _NOTHING = "203.0.113.255"
@@ -52,7 +51,7 @@ class Monitor:
                 ),
                 stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             )  # fmt: skip
-        wait_until(self._listens, timeout=60, what="ip monitor to listen")
+        wait_until(self._listens, what="ip monitor to listen")
 
     def _listens(self) -> bool:
         """It is subscribed: a netlink socket of this namespace has groups (the fourth column)."""
@@ -87,7 +86,7 @@ class Monitor:
         self._namespace.ip("route", "add", *route)
         self._namespace.ip("route", "delete", *route)
         sentinel = re.compile(rf"^.*\[ROUTE\]Deleted {' '.join(map(re.escape, route))}\b".encode(), re.MULTILINE)
-        wait_until(lambda: sentinel.search(self.log.read_bytes()), timeout=60, what="ip monitor to keep up", every=0.01)
+        wait_until(lambda: sentinel.search(self.log.read_bytes()), what="ip monitor to keep up", every=0.01)
 
     def mark(self) -> int:
         """A point in time, for `events(since=…)`."""

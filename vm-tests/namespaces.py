@@ -22,6 +22,8 @@ MS_PRIVATE = 0x40000
 
 T = TypeVar("T")
 
+PATIENCE = 60.0  # seconds until a wait was in vain
+
 _libc = ctypes.CDLL(None, use_errno=True)
 _mounts_are_private = False
 
@@ -107,7 +109,7 @@ class NetworkNamespace:
         """The command line that runs `argv` inside."""
         return ["nsenter", f"--net={self.path}", "--", *argv]
 
-    def run(self, argv: Sequence[str], *, check: bool = True, timeout: float = 10) -> str:
+    def run(self, argv: Sequence[str], *, check: bool = True, timeout: float = PATIENCE) -> str:
         """Run a program inside, give back its standard output; its complaint is in the error raised."""
         done = subprocess.run(
             self.argv(argv), capture_output=True, text=True, timeout=timeout, check=False
@@ -146,9 +148,12 @@ class NetworkNamespace:
 
 
 def wait_until(
-    condition: Callable[[], T], *, timeout: float, what: str, every: float = 0.05
+    condition: Callable[[], T], *, timeout: float = PATIENCE, what: str, every: float = 0.05
 ) -> T:
-    """Poll until `condition()` is true and give it back; TimeoutError names `what` was waited for."""
+    """Poll until `condition()` is true and give it back; TimeoutError names `what` was waited for.
+
+    The time is there to end what hangs: a wait that succeeds is no slower for it, whatever else the machine does.
+    """
     import time
 
     deadline = time.monotonic() + timeout

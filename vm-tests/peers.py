@@ -65,7 +65,7 @@ class Said:
 def check_in(machine: Machine, served: Served, command: str) -> dict[str, frozenset[str]]:
     """What the platform is told when this machine has booted, or how that failed."""
     served.told.clear()
-    done = machine.sh(command, check=False, timeout=120)
+    done = machine.sh(command, check=False)
     failed = [] if done.status == 0 else [f"failed: {done.stderr.strip().splitlines()[-1]}"]
     return {"check-in": frozenset([*served.told, *failed])}
 
@@ -170,7 +170,7 @@ def _text(machine: Machine, path: str) -> str:
 
 def nm_cloud_setup(machine: Machine, case: Case) -> str:
     """One run, as its unit starts it; what it logged. It always ends with status 0."""
-    done = machine.sh(f"{command_of_nm_cloud_setup(machine, case)} 2>&1", timeout=60)
+    done = machine.sh(f"{command_of_nm_cloud_setup(machine, case)} 2>&1")
     return done.stdout
 
 

@@ -87,7 +87,7 @@ class PoolServer:
         with self._log.open("ab") as log:
             self._process = subprocess.Popen(self._world.namespace.argv(argv), stdin=subprocess.DEVNULL,
                                              stdout=log, stderr=log)
-        wait_until(lambda: self._listens(before), timeout=30, what="homeport-server to listen")
+        wait_until(lambda: self._listens(before), what="homeport-server to listen")
 
     def stop(self) -> None:
         """As a power cut would, for the process."""
@@ -100,11 +100,11 @@ class PoolServer:
         """Write manifest `number` anew; it is in force then."""
         before = self.log.count(IN_FORCE)
         self._write(number, text)
-        wait_until(lambda: self.log.count(IN_FORCE) > before, timeout=10, what="the manifests to be in force")
+        wait_until(lambda: self.log.count(IN_FORCE) > before, what="the manifests to be in force")
 
     def bootstrap(self) -> str:
         """How to register, as the server tells everyone who has the registration's address."""
-        return self._world.namespace.run(["curl", "-sfk", self.url], timeout=10)
+        return self._world.namespace.run(["curl", "-sfk", self.url])
 
     @property
     def url(self) -> str:

@@ -52,7 +52,7 @@ class Swtpm:
     def start(self) -> None:
         """Switch it on."""
         self._start("--server", f"type=unixio,path={self.socket}", "--flags", "not-need-init,startup-clear")
-        wait_until(self.socket.exists, timeout=10, what="swtpm to start")
+        wait_until(self.socket.exists, what="swtpm to start")
 
     def start_for_qemu(self) -> None:
         """Switch it on for an emulated machine, which brings its own line to it."""
@@ -66,7 +66,7 @@ class Swtpm:
             ["swtpm", "socket", "--tpm2", "--tpmstate", f"dir={self.folder}/state",
              "--ctrl", f"type=unixio,path={self.control}", *arguments],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)  # fmt: skip
-        wait_until(self.control.exists, timeout=10, what="swtpm to start")
+        wait_until(self.control.exists, what="swtpm to start")
 
     def stop(self) -> None:
         """Switch it off; what it holds in memory is gone."""

@@ -132,7 +132,7 @@ def test_cable_and_late_nic(world: World, plain: Machine) -> None:
     del plain.cables["late0"]
     wait_until(
         lambda: any(e.deleted for e in plain.monitor.events(since=mark, kind="LINK", nic="late0")),
-        timeout=30, what="the monitor to see the NIC go",
+        what="the monitor to see the NIC go",
     )  # fmt: skip
 
 

@@ -125,7 +125,7 @@ def test_pending(
     no_address = seed_document().replace("inventory-ip: 192.168.122.150", "other-ip: 192.168.122.9")
     url = server.put(SEED, no_address if how == "open placeholder" else "", status=status)
     machine.start(f"homeport.config={url}")
-    wait_until(lambda: len(server.requests) >= 2, timeout=30, what="the machine to ask again")
+    wait_until(lambda: len(server.requests) >= 2, what="the machine to ask again")
     server.put(SEED, seed_document())
     assert_seed(machine, machine.wait_online(60))
 
@@ -149,6 +149,6 @@ def test_changed_without_rebooting(world: World, server: ConfigServer, machine: 
     url = server.put(SEED, seed_document())
     machine.boot(f"homeport.config={url}")
     server.put(SEED, seed_document("192.168.122.151"))
-    shown = machine.run(["homeport", "fetch"], timeout=60).stdout
+    shown = machine.run(["homeport", "fetch"]).stdout
     assert "192.168.122.151" in shown
     assert machine.look().addresses(NIC) == [ADDRESS]

@@ -64,7 +64,7 @@ def test_keyfiles_are_kept_and_changed(world: World, server: ConfigServer, machi
     # The refresh after the boot is asking all the while.
     server.put(SEED, document("2", mtu=1300))
     server.start()
-    machine.wait("grep -q '\"revision\": \"2\"' /run/homeport/status.json", timeout=60)
+    machine.wait("grep -q '\"revision\": \"2\"' /run/homeport/status.json")
     assert_in_force(machine, machine.look(), mtu=1300)
     assert machine.run(["nmcli", "-g", "NAME", "connection"]).stdout.splitlines().count("The office") == 1
 

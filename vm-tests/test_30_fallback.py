@@ -124,7 +124,7 @@ def test_bad_document_later(seeded: Seeded) -> None:
     machine = seeded.machine
     seeded.assign(BAD)
     mark = machine.monitor.mark()
-    done = machine.run(["homeport", "refresh"], check=False, timeout=60)
+    done = machine.run(["homeport", "refresh"], check=False)
     assert done.status == 65, done
     assert machine.monitor.events(since=mark, kind="ADDR", nic=NIC) == []
     outcome = machine.look()
@@ -168,4 +168,4 @@ def test_lost_assignment_comes_from_last_known_good(world: World, seeded: Seeded
 
 
 def _wait_for_requests(server: ConfigServer, number: int) -> None:
-    wait_until(lambda: len(server.requests) >= number, timeout=30, what="the machine to ask the server")
+    wait_until(lambda: len(server.requests) >= number, what="the machine to ask the server")

@@ -154,7 +154,7 @@ def test_duplicate_macs(
     assert "enp2s0" in complaint
 
     server.put(SEED, TWO)
-    machine.run(["homeport", "refresh"], timeout=60)
+    machine.run(["homeport", "refresh"])
     assert_uplink(machine.look(), "enp1s0")
     assert machine.look().addresses("enp2s0") == ["10.46.0.150/24"]
 

@@ -72,7 +72,7 @@ def test_full_disk_under_an_assignment(
 
     server.start()
     seeded.assign(seed_document("192.168.122.151"))
-    done = machine.run(["homeport", "refresh"], check=False, timeout=60)
+    done = machine.run(["homeport", "refresh"], check=False)
     assert done.status == 73, done
     assert_in_force(machine.look(), "192.168.122.151/24")
     machine.power_cut()
@@ -83,7 +83,7 @@ def test_full_disk_under_an_assignment(
 
     server.start()
     machine.sh("rm /root/full*")
-    machine.run(["homeport", "refresh"], timeout=60)
+    machine.run(["homeport", "refresh"])
     assert_seed(machine, machine.look(), "192.168.122.151/24")
 
 

@@ -85,7 +85,7 @@ class Story:
     def assert_not_stuck(self) -> None:
         """Once the server is back, all is as if nothing had happened."""
         self.server.put(SEED, self.document)
-        self.machine.run(["homeport", "refresh"], timeout=60)
+        self.machine.run(["homeport", "refresh"])
         assert_whole(self.machine, self.machine.look(), ADDRESS)
 
     # The same for each
@@ -165,7 +165,7 @@ class Change(Story):
 
     def assert_not_stuck(self) -> None:
         self.server.start()
-        self.machine.run(["homeport", "refresh"], timeout=60)
+        self.machine.run(["homeport", "refresh"])
         assert_whole(self.machine, self.machine.look(), OTHER_ADDRESS)
 
 
@@ -187,7 +187,7 @@ class Reset(Change):
         Story.assert_reachable(self, boot)
 
     def assert_not_stuck(self) -> None:
-        self.machine.run(["homeport", "reset", "--yes"], timeout=60)
+        self.machine.run(["homeport", "reset", "--yes"])
         assert_nothing_ours(self.machine.look())
 
 

@@ -81,7 +81,7 @@ def test_a_guest_stays_on_the_bridge(world: World, make_machine: Callable[..., M
         machine.write("/etc/homeport/changed.yaml", LAYERS.replace("192.168.122.150", "192.168.122.151"))
         machine.run(["homeport", "refresh"])
         assert machine.look().status["changed"] is False
-        machine.run(["homeport", "apply", "/etc/homeport/changed.yaml"], timeout=90)
+        machine.run(["homeport", "apply", "/etc/homeport/changed.yaml"])
         assert machine.look().addresses("br0") == ["192.168.122.151/24"]
         guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.151"])
         guest.run(["ping", "-c", "1", "-W", "5", "192.168.122.2"])

@@ -137,7 +137,7 @@ def test_reset_on_a_running_machine(
     theirs = _foreign_profile("eth7")
     machine.write("/etc/NetworkManager/system-connections/theirs.nmconnection", theirs, 0o600)
 
-    machine.run(["homeport", "reset", "--yes"], timeout=60)
+    machine.run(["homeport", "reset", "--yes"])
 
     assert_on_dhcp(machine.look())
     assert not machine.exists("/var/lib/homeport/assigned.yaml")
@@ -158,7 +158,7 @@ def test_refresh_applies_a_change(world: World, seeded: Seeded) -> None:
     machine = seeded.machine
     seeded.assign(seed_document("192.168.122.151"))
 
-    machine.run(["homeport", "refresh"], timeout=60)
+    machine.run(["homeport", "refresh"])
 
     assert_seed(machine, machine.look(), "192.168.122.151/24")
     status = json.loads(machine.read("/run/homeport/status.json"))
@@ -177,7 +177,7 @@ def test_refresh_without_a_change(seeded: Seeded) -> None:
     machine = seeded.machine
     mark = machine.monitor.mark()
     before = _disk(machine)
-    machine.run(["homeport", "refresh"], timeout=60)
+    machine.run(["homeport", "refresh"])
     assert seeded.server.asked(SEED)[-1].status == 304
     assert machine.monitor.events(since=mark, nic=NIC) == []
     assert _disk(machine) == before
@@ -206,7 +206,7 @@ def test_strangers_survive(world: World, server: ConfigServer, machine: Machine)
     assert boot.addresses(NIC) == [ADDRESS]
     _assert_untouched(machine, folder, theirs)
 
-    machine.run(["homeport", "reset", "--yes"], timeout=60)
+    machine.run(["homeport", "reset", "--yes"])
     _assert_untouched(machine, folder, theirs)
 
 

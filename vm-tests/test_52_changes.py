@@ -39,11 +39,11 @@ def test_bridge_to_flat_and_back(world: World) -> None:
 
         server.start()
         # Asked again and unchanged: what has no device of its own (the blackhole's profile) is kept, too.
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         assert_bridged(machine, machine.look().status)
 
         server.put(SEED, seed_document())
-        done = machine.run(["homeport", "refresh"], timeout=60)
+        done = machine.run(["homeport", "refresh"])
         outcome = machine.look()
         assert outcome.status["exit"] == 0, done
         # The other NIC is nobody's now: DHCP, behind the assigned route and servers.
@@ -59,7 +59,7 @@ def test_bridge_to_flat_and_back(world: World) -> None:
         assert "mv0" not in machine.run(["ip", "-br", "link"]).stdout
 
         server.put(SEED, BRIDGE)
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         assert_bridged(machine, machine.look().status)
 
 
@@ -114,7 +114,7 @@ def test_host_name(world: World) -> None:
         assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
         assert machine.run(["hostname"]).stdout == "berth-7\n"
         assert machine.read("/etc/hostname") == "berth-7\n"
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         assert not machine.look().status["changed"]
 
 
@@ -130,7 +130,7 @@ def test_an_alternative_name_that_is_there_already(world: World) -> None:
     with Machine(world, "alt-name") as machine:
         machine.boot()
         machine.run(["ip", "link", "property", "add", "dev", NIC, "altname", "uplink0"])
-        machine.run(["homeport", "refresh", "--config", url], timeout=60, check=False)
+        machine.run(["homeport", "refresh", "--config", url], check=False)
         now = machine.look()
         assert (now.status["rung"], now.status["exit"]) == ("assigned", 0), now.status["reason"]
         assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
@@ -173,7 +173,7 @@ def test_what_others_added_to_our_interface(world: World) -> None:
 
         mark = machine.monitor.mark()
         server.put(SEED, OWN.format(second="192.168.122.152"))
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         after = machine.look()
         assert after.status["changed"] and after.status["exit"] == 0, after.status
         assert addresses(after) == own("192.168.122.152") | {*THEIRS}
@@ -187,7 +187,7 @@ def test_what_others_added_to_our_interface(world: World) -> None:
         # keepalived hands its address over to another host: a later change doesn't bring it back.
         machine.run(["ip", "address", "delete", THEIRS[0], "dev", NIC])
         server.put(SEED, OWN.format(second="192.168.122.153"))
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         assert addresses(machine.look()) == own("192.168.122.153") | {THEIRS[1]}
 
         machine.power_off()

@@ -66,7 +66,7 @@ def test_installed_on_a_running_machine(
     machine.boot()
     before, mark = at_rest(machine)
 
-    machine.run(["dpkg", "--install", deb(VERSIONS[0])], timeout=120)
+    machine.run(["dpkg", "--install", deb(VERSIONS[0])])
     machine.run(["nmcli", "connection", "reload"])
 
     assert_untouched(machine, before, mark)
@@ -93,7 +93,7 @@ def test_upgrade(world: World, server: ConfigServer, assigned: Machine) -> None:
     started = assigned.sh("systemctl show -P ActiveEnterTimestampMonotonic homeport NetworkManager").stdout
     before, mark = at_rest(assigned)
 
-    assigned.run(["dpkg", "--install", deb(VERSIONS[1])], timeout=120)
+    assigned.run(["dpkg", "--install", deb(VERSIONS[1])])
 
     assert VERSIONS[1] in assigned.run(["dpkg-query", "--show", "homeport"]).stdout
     assert_untouched(assigned, before, mark)
@@ -110,18 +110,18 @@ def test_upgrade_waits_for_a_run(assigned: Machine) -> None:
     assigned.sh("(flock 9; touch /run/at-work; sleep 2; dpkg-query --show homeport >/run/seen) 9>/run/homeport/lock "
                 ">/dev/null 2>&1 &")  # fmt: skip
     assigned.wait("test -e /run/at-work")
-    assigned.run(["dpkg", "--install", deb(VERSIONS[1])], timeout=120)
+    assigned.run(["dpkg", "--install", deb(VERSIONS[1])])
     assert VERSIONS[0] in assigned.read("/run/seen")
 
 
 def test_removal_leaves_the_assigned_network(world: World, server: ConfigServer, assigned: Machine) -> None:
     """Now, when NetworkManager reads its profiles again, and at the next boot, with nobody there to help."""
     before, mark = at_rest(assigned)
-    assigned.run(["dpkg", "--remove", "homeport"], timeout=120)
+    assigned.run(["dpkg", "--remove", "homeport"])
     assigned.run(["nmcli", "connection", "reload"])
     assert_untouched(assigned, before, mark)
 
-    assigned.run(["dpkg", "--purge", "homeport"], timeout=120)
+    assigned.run(["dpkg", "--purge", "homeport"])
     assigned.run(["nmcli", "connection", "reload"])
     assert_untouched(assigned, before, mark)
     assert not assigned.exists("/var/lib/homeport")
@@ -144,7 +144,7 @@ def test_removal_leaves_a_machine_on_dhcp(world: World, plain: Machine, falling:
     assert_on_dhcp(plain.boot())
     before, mark = at_rest(plain)
 
-    plain.run(["dpkg", "--purge", "homeport"], timeout=120)
+    plain.run(["dpkg", "--purge", "homeport"])
     plain.run(["nmcli", "connection", "reload"])
 
     assert_untouched(plain, before, mark)
@@ -154,7 +154,7 @@ def test_removal_leaves_a_machine_on_dhcp(world: World, plain: Machine, falling:
     assert boot.addresses(NIC) == before.addresses  # the same lease
 
     _, mark = at_rest(plain)
-    plain.run(["dpkg", "--install", deb(VERSIONS[0])], timeout=120)
+    plain.run(["dpkg", "--install", deb(VERSIONS[0])])
     plain.run(["nmcli", "connection", "reload"])
     assert not plain.exists(own)
     assert_untouched(plain, before, mark)
@@ -193,18 +193,18 @@ def test_server(world: World, plain: Machine) -> None:
     """Started by nobody but the administrator; with a new program after an upgrade; what it knows outlives it."""
     world.dhcp.start()
     plain.boot()
-    plain.run(["dpkg", "--install", deb(VERSIONS[0], "homeport-server")], timeout=120)
+    plain.run(["dpkg", "--install", deb(VERSIONS[0], "homeport-server")])
     states = "systemctl is-enabled homeport-server; systemctl is-active homeport-server"
     assert plain.sh(states, check=False).stdout.split() == ["disabled", "inactive"]
     plain.write("/etc/homeport-server/pool.yaml", POOL)
-    plain.run(["systemctl", "enable", "--now", "homeport-server"], timeout=60)
+    plain.run(["systemctl", "enable", "--now", "homeport-server"])
     first = plain.run(["systemctl", "show", "-P", "MainPID", "homeport-server"]).stdout
 
-    plain.run(["dpkg", "--install", deb(VERSIONS[1], "homeport-server")], timeout=120)
+    plain.run(["dpkg", "--install", deb(VERSIONS[1], "homeport-server")])
     assert plain.sh(states, check=False).stdout.split() == ["enabled", "active"]
     assert plain.run(["systemctl", "show", "-P", "MainPID", "homeport-server"]).stdout != first
 
-    plain.run(["dpkg", "--purge", "homeport-server"], timeout=120)
+    plain.run(["dpkg", "--purge", "homeport-server"])
     assert plain.sh("systemctl is-active homeport-server", check=False).stdout == "inactive\n"
     assert plain.sh("stat -c '%a %U' /var/lib/homeport-server").stdout == "700 homeport-server\n"
     assert plain.exists("/var/lib/homeport-server/ca-key.pem")

@@ -26,7 +26,7 @@ from world import World
 
 def heard(server: PoolServer, machine: str, text: str) -> None:
     """Wait until the server knows `text` of a machine."""
-    wait_until(lambda: text in server.ask("show", machine, "--json"), timeout=30,
+    wait_until(lambda: text in server.ask("show", machine, "--json"),
                what=f"the server to hear {text} of {machine}")  # fmt: skip
 
 
@@ -47,7 +47,7 @@ def test_from_the_live_medium_to_a_reset(world: World, make_machine: Callable[..
         assert boot.status["mode"] == "live"
         # What elemental-register --install does there, and a person may: the medium says how to register.
         assert machine.exists(LIVE_CONFIG)
-        assert "192.168.122.150" in machine.run(["homeport", "fetch"], timeout=60).stdout
+        assert "192.168.122.150" in machine.run(["homeport", "fetch"]).stdout
         name = f"test-btrfs-{machine.firmware.uuid}"
         assert server.addresses() == {"192.168.122.150": name}
 
@@ -122,11 +122,11 @@ def test_a_reset_by_command_gives_the_address_back(world: World, pool_server: Po
     make_elemental(machine, pool_server.bootstrap())
     assert_seed(machine, machine.boot())
     (known,) = pool_server.machines()
-    machine.run(["homeport", "reset", "--yes"], timeout=90)
+    machine.run(["homeport", "reset", "--yes"])
     assert not machine.exists(OEM)
     assert pool_server.addresses() == {}
     # It is still known: whoever registers again is the same machine.
-    machine.run(["homeport", "refresh"], timeout=90)
+    machine.run(["homeport", "refresh"])
     assert machine.look().addresses(NIC) == [ADDRESS]
     assert [one["name"] for one in pool_server.machines()] == [known["name"]]
 
@@ -138,7 +138,7 @@ def test_a_site_without_dhcp(world: World, pool_server: PoolServer, machine: Mac
     boot = machine.boot("homeport.deadline=3s")
     assert boot.status["rung"] == "seed"
     assert boot.addresses(NIC) == ["192.168.122.77/24"]
-    machine.wait(f"ip -4 address show {NIC} | grep -q 192.168.122.150", timeout=60)
-    machine.wait("grep -q '\"assigned\"' /run/homeport/status.json", timeout=30)
+    machine.wait(f"ip -4 address show {NIC} | grep -q 192.168.122.150")
+    machine.wait("grep -q '\"assigned\"' /run/homeport/status.json")
     machine.power_off()
     assert_seed(machine, machine.boot("homeport.deadline=3s"))

@@ -69,12 +69,12 @@ def on_disk(machine: Machine) -> list[str]:
 
 def switch_off(machine: Machine) -> None:
     """Not in the first milliseconds of a refresh that the dispatcher has just started."""
-    machine.wait("systemctl show --property ActiveState homeport-refresh.service | grep '=inactive'", timeout=60)
+    machine.wait("systemctl show --property ActiveState homeport-refresh.service | grep '=inactive'")
     machine.power_off()
 
 
 def asked(machine: Machine, *arguments: str) -> Outcome:
-    machine.sh(f"homeport refresh {' '.join(arguments)}", check=False, timeout=60)
+    machine.sh(f"homeport refresh {' '.join(arguments)}", check=False)
     return machine.look()
 
 
@@ -141,7 +141,7 @@ def test_a_nic_that_is_plugged_in_later(world: World, cloud: Cloud, make_machine
     machine.wait("systemctl is-active multi-user.target")
     machine.add_nic(Nic("ens4", SECOND, two))
     connected = "nmcli -g GENERAL.STATE device show ens4 | grep '^100 '"
-    machine.wait(connected, timeout=30)
+    machine.wait(connected)
     assert set(machine.look().addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
     of_one, of_two = policy("0 10.0.1.10"), policy("1 10.0.2.10", "1 10.0.2.11")
     assert rules(machine) == of_one | of_two | KERNELS
@@ -151,11 +151,11 @@ def test_a_nic_that_is_plugged_in_later(world: World, cloud: Cloud, make_machine
     machine.sh("nmcli device disconnect ens4")
     assert rules(machine) == of_one | KERNELS
     machine.sh("nmcli device connect ens4")
-    machine.wait(connected, timeout=30)
+    machine.wait(connected)
     assert rules(machine) == of_one | of_two | KERNELS
 
     # Reset: the profiles alone. And the dispatcher doesn't bring it back.
-    machine.run(["homeport", "reset", "--yes"], timeout=60)
+    machine.run(["homeport", "reset", "--yes"])
     assert rules(machine) == KERNELS
     assert machine.look().addresses("ens4") == ["10.0.2.10/24"]
     questions = len(cloud.service.requests)
@@ -175,11 +175,11 @@ def test_a_nic_that_is_listed_later_still(world: World, cloud: Cloud, make_machi
     before = len(cloud.service.requests)
     machine.add_nic(Nic("ens4", SECOND, two))
     # It was told three times that there is no such card.
-    wait_until(lambda: cloud.service.requests[before:].count(f"GET /{MACS}/") >= 3, timeout=30,
+    wait_until(lambda: cloud.service.requests[before:].count(f"GET /{MACS}/") >= 3,
                what="three questions for the list")
     assert not machine.sh("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '", check=False).stdout
     cloud.describe({FIRST: ONLY, SECOND: TWO})
-    machine.wait("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '", timeout=30)
+    machine.wait("nmcli -g GENERAL.STATE device show ens4 | grep '^100 '")
     assert set(machine.look().addresses("ens4")) == {"10.0.2.10/24", "10.0.2.11/24"}
     assert rules(machine) == policy("0 10.0.1.10", "1 10.0.2.10", "1 10.0.2.11") | KERNELS
 
@@ -338,7 +338,7 @@ def test_one_card_fails(world: World, cloud: Cloud, make_machine: MakeMachine, s
     cloud.service.before = lambda path: (403, {}) if FIRST in path else None
     assert set(asked(machine).addresses("ens3")) == {"10.0.1.10/24", "10.0.1.11/24"}
     assert rules(machine) == both | KERNELS
-    machine.run(["homeport", "reset", "--yes"], timeout=60)
+    machine.run(["homeport", "reset", "--yes"])
     assert machine.look().addresses("ens3") == ["10.0.1.10/24"]
     assert rules(machine) == KERNELS
 

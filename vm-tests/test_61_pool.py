@@ -32,7 +32,7 @@ method=disabled
 
 
 def refresh(machine: Machine) -> Outcome:
-    machine.run(["homeport", "refresh"], timeout=90)
+    machine.run(["homeport", "refresh"])
     return machine.look()
 
 
@@ -44,7 +44,7 @@ def test_an_exhausted_pool_is_waited_for(
     pool_server.ask("reserve", "52:54:00:ff:ff:ff", "inventory-ip=192.168.122.150")
     make_elemental(machine, pool_server.bootstrap())
     machine.start()
-    wait_until(lambda: "not ready" in machine.story(), timeout=60, what="the machine to be told to wait")
+    wait_until(lambda: "not ready" in machine.story(), what="the machine to be told to wait")
     reason = "no address of InClusterIPPool/fleet-default/elemental-inventory-pool is free"
     assert reason in machine.story()
     assert reason in pool_server.log
@@ -95,7 +95,7 @@ def test_an_operator_edits_a_registration(world: World, pool_server: PoolServer,
         network |= {"configurator": "none", "config": {}, "ipAddresses": {}}
 
     pool_server.edit(1, registration("sys-uuid", none))
-    machine.run(["homeport", "refresh"], timeout=90, check=False)
+    machine.run(["homeport", "refresh"], check=False)
     assert machine.look().addresses(NIC) == [ADDRESS]
 
 

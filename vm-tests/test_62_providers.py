@@ -229,7 +229,7 @@ def test_openstack_with_a_drive_that_comes_late(world: World, lan: MakeLan, driv
     machine = make_machine("openstack", nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)), drives=drives,
                            firmware=firmware_of("openstack", product="OpenStack Nova"))
     machine.start()
-    wait_until(lambda: "asking OpenStack" in machine.story(), timeout=40, what="homeport to look for the drive")
+    wait_until(lambda: "asking OpenStack" in machine.story(), what="homeport to look for the drive")
     drives.settle("config-2", device)
     boot = machine.wait_online()
     assigned(boot, "openstack")
@@ -245,7 +245,7 @@ def test_a_hypervisor_without_a_drive(world: World, make_machine: MakeMachine) -
     """Afterburn ends in the emergency shell there; here DHCP goes on, and no address is made up while it is slow."""
     machine = make_machine("driveless")
     machine.start("ignition.platform.id=proxmoxve")
-    wait_until(lambda: "asking Proxmox" in machine.story(), timeout=40, what="homeport to look for the drive")
+    wait_until(lambda: "asking Proxmox" in machine.story(), what="homeport to look for the drive")
     world.dhcp.start()
     boot = machine.wait_online()
     assert (boot.status["rung"], boot.status["exit"]) == ("dhcp", 69)

@@ -64,7 +64,7 @@ def state(machine: Machine, unit: str) -> str:
         shown = machine.run(["systemctl", "show", "-P", "ActiveState", unit]).stdout.strip()
         return shown if shown not in ("activating", "inactive") else ""
 
-    return wait_until(settled, timeout=30, what=f"the end of {unit}")
+    return wait_until(settled, what=f"the end of {unit}")
 
 
 def test_azure(world: World, lan: Lan, make_machine: MakeMachine, allow: Callable[..., None]) -> None:
@@ -107,7 +107,7 @@ def test_azure(world: World, lan: Lan, make_machine: MakeMachine, allow: Callabl
         again = machine.boot()
         assert again.status["exit"] == 0
         assert machine.run(["uname", "-n"]).stdout.strip() == "db-7"
-        wait_until(lambda: "Dependency failed" in machine.console, timeout=20, what="the check-in to be given up")
+        wait_until(lambda: "Dependency failed" in machine.console, what="the check-in to be given up")
         assert len(wire.told.good) == 1
         assert "stays db-7: somebody has set it" in machine.story()
 

@@ -44,7 +44,7 @@ def test_a_host_serves_a_machine(
     host.write("/etc/default/homeport-server", f"OPTIONS=--url https://{HOST}\n")
     host.boot()
     host.run(["chgrp", "-R", "homeport-server", MANIFESTS])
-    host.run(["systemctl", "enable", "--now", "homeport-server"], timeout=60)
+    host.run(["systemctl", "enable", "--now", "homeport-server"])
 
     assert (state_of(host, "ActiveState"), state_of(host, "NRestarts")) == ("active", "0")
     process = state_of(host, "MainPID")
@@ -56,7 +56,7 @@ def test_a_host_serves_a_machine(
 
     machine = make_machine("machine", nics=(Nic("enp1s0"),))
     (shown,) = json.loads(host.run(["homeport-server", "show", NAME, "--json"]).stdout)
-    config = world.namespace.run(["curl", "-sfk", shown["url"]], timeout=10)
+    config = world.namespace.run(["curl", "-sfk", shown["url"]])
     make_elemental(machine, config)
     assert_seed(machine, machine.boot())
     host.wait(f"homeport-server show test-btrfs-{machine.firmware.uuid} --json | grep -q '\"rung\": \"assigned\"'")
@@ -66,7 +66,7 @@ def test_a_host_serves_a_machine(
     owners = host.sh("stat -c %U /var/lib/homeport-server/*").stdout.split()
     assert set(owners) == {"homeport-server"}
     host.run(["systemctl", "kill", "--signal=KILL", "homeport-server"])
-    wait_until(lambda: (state_of(host, "ActiveState"), state_of(host, "NRestarts")) == ("active", "1"), timeout=30,
+    wait_until(lambda: (state_of(host, "ActiveState"), state_of(host, "NRestarts")) == ("active", "1"),
                what="systemd to start it again")  # fmt: skip
     listed = json.loads(host.run(["homeport-server", "list", "--json"]).stdout)
     assert [one["address"] for one in listed["machines"][0]["addresses"]] == ["192.168.122.150"]

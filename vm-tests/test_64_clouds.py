@@ -48,7 +48,7 @@ def test_google_forwards_addresses(world: World, make_machine: MakeMachine) -> N
         machine.sh("systemctl restart NetworkManager; nm-online -q -t 30")
         assert set(machine.look().addresses("ens3")) == {"10.0.1.10/24", "203.0.113.80/32", "203.0.113.81/32"}
         cloud.forward(["203.0.113.81"], ["203.0.113.82"])
-        machine.run(["homeport", "refresh"], timeout=60)
+        machine.run(["homeport", "refresh"])
         after = machine.look()
         assert set(after.addresses("ens3")) == {"10.0.1.10/24", "203.0.113.81/32"}
         assert set(after.addresses("ens4")) == {"10.0.2.10/24", "203.0.113.82/32"}
@@ -145,7 +145,7 @@ def test_nothing_on_disk_where_profiles_take_the_place_of_others(world: World, m
         assert "io.homeport.owned" in machine.read(ours)
 
         mark = machine.monitor.mark()
-        machine.run(["homeport", "refresh", "--platform-persist", "no"], timeout=60)
+        machine.run(["homeport", "refresh", "--platform-persist", "no"])
         assert not machine.look().status["changed"]
         machine.sh("systemctl restart NetworkManager; nm-online -q -t 20")
         assert machine.look().addresses("ens3") == ["10.0.1.77/24"]
@@ -154,6 +154,6 @@ def test_nothing_on_disk_where_profiles_take_the_place_of_others(world: World, m
         assert machine.sh("ls /run/NetworkManager/system-connections").stdout.split() == [
             "homeport-ens3.nmconnection", "lo.nmconnection"]
 
-        machine.run(["homeport", "reset", "--yes"], timeout=60)
+        machine.run(["homeport", "reset", "--yes"])
         assert machine.look().addresses("ens3") == ["10.0.1.10/24"]
         assert not machine.exists(ours)

@@ -288,7 +288,7 @@ def test_a_server_that_comes_later(world: World, server: ConfigServer, machine: 
     # Asked again in vain, what is in force stays.
     assert machine.look().addresses(NIC) == [FIRST]
     server.start()
-    machine.run(["homeport", "refresh"], timeout=60)
+    machine.run(["homeport", "refresh"])
     assert_seed(machine, machine.look())
     assert in_run(machine) == []
     assert not machine.exists("/run/homeport/prepared.json")

@@ -77,7 +77,7 @@ def test_a_change_waits_for_the_next_boot(world: World, seeded: Seeded) -> None:
     """It would move the address from under the root."""
     boot = seeded.reboot(ROOT)
     seeded.assign(seed_document("192.168.122.151"))
-    done = seeded.machine.run(["homeport", "refresh"], check=False, timeout=60)
+    done = seeded.machine.run(["homeport", "refresh"], check=False)
     assert done.status == 0, done
     assert seeded.machine.look().addresses(NIC) == [ADDRESS]
     assert boot.status["exit"] == 0

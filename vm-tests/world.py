@@ -110,7 +110,7 @@ class Dhcp:
                 raise RuntimeError(f"dnsmasq did not start: {self._process.stderr.read().decode()}")
             return log.exists() and b"started" in log.read_bytes()[started:]
 
-        wait_until(answers, timeout=10, what="dnsmasq to start")
+        wait_until(answers, what="dnsmasq to start")
 
     def stop(self) -> None:
         """Goes silent; the leases it gave are forgotten (a restarted server gives them again)."""

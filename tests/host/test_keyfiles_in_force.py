@@ -53,7 +53,7 @@ def bed(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Monk
 
 def start(bed: Bed) -> None:
     bed.start_manager()
-    wait_until(lambda: "running" in ask(bed, "nmcli", "-g", "running", "general"), timeout=15, what="NetworkManager")
+    wait_until(lambda: "running" in ask(bed, "nmcli", "-g", "running", "general"), what="NetworkManager")
 
 
 def ask(bed: Bed, *argv: str) -> str:
@@ -106,7 +106,7 @@ def test_renamed_nics_come_up_with_all_that_stands_on_them(bed: Bed) -> None:
     assert {"eth0", "eth1", "mv0", "br0"} <= set(kept(bed))
     boot_again(bed, "eth1 name lan9", "eth0 name eth1")      # the other one's former name, too
     want = {"lan9": {"10.1.0.1/24", "2001:db8::1/64"}, "mv0": {"10.3.0.1/24"}, "br0": {"10.4.0.1/24"}, "eth1": set()}
-    wait_until(lambda: want.items() <= addresses(bed).items(), timeout=20, what="the addresses")
+    wait_until(lambda: want.items() <= addresses(bed).items(), what="the addresses")
     assert "master br0" in bed.run("ip", "link", "show", "eth1")
     assert "blackhole 10.66.0.0/16" in bed.run("ip", "route")
     rules = bed.run("ip", "rule")
@@ -120,7 +120,7 @@ def test_a_rule_of_no_address_is_there_while_any_nic_is(bed: Bed) -> None:
     for name in ("homeport-lo", "homeport-eth1", "homeport-mv0"):
         (bed.root / keyfiles.ETC / f"{name}.nmconnection").unlink(missing_ok=True)
     boot_again(bed)
-    wait_until(lambda: addresses(bed).get("br0") == {"10.4.0.1/24"}, timeout=20, what="br0")
+    wait_until(lambda: addresses(bed).get("br0") == {"10.4.0.1/24"}, what="br0")
     assert "30350:\tfrom all lookup main" in bed.run("ip", "rule")
 
 
@@ -141,7 +141,7 @@ def test_kept_again_is_the_same_text(bed: Bed) -> None:
     first = kept(bed)
     boot_again(bed)
     want = {"eth1": {"10.1.0.1/24", "2001:db8::1/64"}, "mv0": {"10.3.0.1/24"}, "br0": {"10.4.0.1/24"}}
-    wait_until(lambda: want.items() <= addresses(bed).items(), timeout=20, what="the addresses")
+    wait_until(lambda: want.items() <= addresses(bed).items(), what="the addresses")
     nmstatectl.apply(STATE, checkpoint_seconds=60)
     nmstatectl.commit()
     again = kept(bed)

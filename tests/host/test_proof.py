@@ -156,7 +156,7 @@ def lab6(lab: Lab) -> Lab:
     lab.here.ip("-6", "addr", "add", f"{MINE6}/64", "dev", "nic0", "nodad")
     lab.here.ip("-6", "route", "add", "default", "via", GATEWAY6)
     wait_until(lambda: not any("tentative" in side.ip("-6", "addr") for side in (lab.here, lab.there)),
-               timeout=5, what="link-local addresses")
+               what="link-local addresses")
     return lab
 
 
@@ -254,7 +254,7 @@ def test_a_bridge_a_macvlan_and_a_gateway_outside_the_prefix(lab: Lab) -> None:
     here.ip("addr", "add", "203.0.113.5/32", "dev", "mv0")
     here.ip("route", "add", "default", "via", GATEWAY, "dev", "mv0", "onlink")
     lab.there.ip("route", "add", "203.0.113.5/32", "dev", "gw0")
-    wait_until(lambda: "state UP" in here.ip("link", "show", "mv0"), timeout=5, what="the macvlan")
+    wait_until(lambda: "state UP" in here.ip("link", "show", "mv0"), what="the macvlan")
     desired = document("", "", GATEWAY, nic="mv0")
     desired["interfaces"][0]["ipv4"] = {"address": [{"ip": "203.0.113.5", "prefix-length": 32}]}
     assert lab.prove(Target("gateway"), desired=desired, seconds=2)[-1].ok

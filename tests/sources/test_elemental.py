@@ -281,7 +281,7 @@ def test_a_reset_is_told_and_nothing_asked_for(operator: Operator, ask: Asking) 
     heard: list[Any] = []
     operator.heard = heard.append
     elemental.tell(ask.settings(operator.url()), WHO, root=ask.root, event="reset", within=5.0)
-    wait_until(lambda: bool(heard), timeout=5, what="the server to hear it")
+    wait_until(lambda: bool(heard), what="the server to hear it")
     assert heard[0]["homeport.event"] == "reset"
     assert operator.told == []  # no GET came
 

@@ -116,7 +116,7 @@ class Vm:
             self.world.namespace.argv(["setpriv", "--pdeathsig", "KILL", "--", *argv]),
             stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self.folder)
         log.close()
-        wait_until(lambda: self._socket_there() or not self.running, timeout=20, what="QEMU to start")
+        wait_until(lambda: self._socket_there() or not self.running, what="QEMU to start")
         if self._process.poll() is not None:
             raise BootFailed(f"QEMU did not start: {(self.folder / 'qemu.log').read_text()}")
         with suppress(FileNotFoundError):
