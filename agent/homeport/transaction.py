@@ -106,6 +106,8 @@ class Transaction:
             handed_along(self.plan.desired, self.plan.strangers),
             timeout=self.machine.patience(settings.apply_timeout),
             override=self.plan.override, checkpoint_seconds=int(WINDOW + settings.proof_timeout))
+        from homeport.host.activation import take_back
+        take_back(self.machine.manager, self.plan.up)
         self.machine.manager.set_global_dns({} if self.plan.has_dns else _variants(self.before.global_dns))
 
     def settle(self) -> Mapping[str, Any]:

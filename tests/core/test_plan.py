@@ -29,6 +29,7 @@ def test_interfaces_are_those_that_shall_exist() -> None:
     desired = {"interfaces": [{"name": "a"}, {"name": "b", "state": "absent"}, {"name": "c", "state": "down"},
                               {"name": "d", "state": "ignore"}]}
     assert plan(desired).interfaces == ("a", "c")
+    assert plan(desired).up == ("a",)
 
 
 @pytest.mark.parametrize(("dns", "wanted"), [

@@ -61,6 +61,12 @@ class Plan:
                      and interface["name"] not in self.retired)
 
     @property
+    def up(self) -> tuple[str, ...]:
+        """Those of them that are to be up."""
+        return tuple(interface["name"] for interface in self.desired.get("interfaces", ())
+                     if interface.get("state", "up") == "up" and interface["name"] not in self.retired)
+
+    @property
     def hostname(self) -> str | None:
         """The configured host name that the desired state wants ("" for none), None if it wants nothing."""
         wanted = (self.desired.get("hostname") or {}).get("config")

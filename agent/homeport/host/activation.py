@@ -1,24 +1,29 @@
 """Keyfiles of an assignment in force, by NetworkManager alone, under a checkpoint as nmstate would make it.
 
 Knows the order: checkpoint, files in /run, loaded, activated. What is in /run is gone after a reboot, so that
-nothing unproven stays; who commits or rolls back is `transaction.py`.
+nothing unproven stays; who commits or rolls back is `transaction.py`.  Knows too what may come between nmstate's
+activating and the profile being up.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from homeport.core.keyfile import Keyfile, file_name
 from homeport.errors import ApplyError, HomeportError
 from homeport.host.files import make_dir, write_atomic
-from homeport.host.networkmanager import Manager
+from homeport.host.networkmanager import Manager, Profile
+from homeport.host.nm.values import DeviceState
 from homeport.host.profiles import RUN_FOLDER
 
 log = logging.getLogger(__name__)
 
 PAUSE = 0.05  # seconds between looks at what NetworkManager is doing
+TAKING_BACK = 10.0  # seconds; what is on no profile by then is for the proof to tell of
+# From one profile to the next, which is to be seen only when it is there.
+ON_THE_WAY = (DeviceState.DISCONNECTED, DeviceState.DEACTIVATING)
 # These exist; all other types NetworkManager makes a device for.
 CARDS = ("ethernet", "infiniband", "wifi")
 
@@ -71,3 +76,40 @@ def _wait(manager: Manager, waiting: dict[str, str], timeout: float) -> None:
             raise ApplyError(f"not up within {timeout:.0f} s: {', '.join(sorted(left))}",
                              "rolled back; the journal of NetworkManager says what it waited for")
         time.sleep(PAUSE)
+
+
+def take_back(manager: Manager, interfaces: Collection[str]) -> None:
+    """Where NetworkManager's own choice has come between, activate again what nmstate has activated.
+
+    nmstate takes a profile down before it takes a route out of it (NetworkManager before 1.52) or changes its table
+    (2.2.62, apply.rs: gen_nm_conn_need_to_deactivate_first).  For a card without profile NetworkManager finds another
+    at once; where nmstate's order to activate ours arrives just then, both are under way, and the other is the last
+    (1.42: once in fifty times on a busy machine).  nmstate waits for neither, and says that all is well.
+    """
+    made = _in_memory_alone(manager, interfaces)
+    end = time.monotonic() + TAKING_BACK
+    while time.monotonic() < end:
+        unsettled = False
+        for device in manager.devices():
+            ours = made.get(device.interface)
+            if ours is None:
+                continue
+            if device.state in ON_THE_WAY:
+                unsettled = True
+            elif device.profile not in ("", ours.uuid):
+                log.info("NetworkManager has put %s on %s meanwhile, activating %s again",
+                         device.interface, device.profile_id, ours.id)
+                manager.activate(ours.uuid, device.interface)
+                unsettled = True
+        if not unsettled:
+            return
+        time.sleep(PAUSE)
+
+
+def _in_memory_alone(manager: Manager, interfaces: Collection[str]) -> dict[str, Profile]:
+    """By interface the profile in /run, where nmstate's `--memory-only` puts them, if there is just one for it."""
+    found: dict[str, list[Profile]] = {}
+    for profile in manager.profiles():
+        if profile.interface_name in interfaces and profile.filename.startswith(RUN_FOLDER):
+            found.setdefault(profile.interface_name, []).append(profile)
+    return {name: profiles[0] for name, profiles in found.items() if len(profiles) == 1}
