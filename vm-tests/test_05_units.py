@@ -59,12 +59,23 @@ def test_sandbox_lets_nmstate_do_all_that_documents_ask_for(
     document = seed_document().replace("      interfaces:\n", (
         "      hostname:\n        running: port-of-call\n      interfaces:\n"))
     document = document.replace("          state: up\n", (
-        "          state: up\n          alt-names:\n          - name: uplink0\n"))
-    boot = machine.boot(f"homeport.config={server.put(SEED, document)}")
+        "          state: up\n          alt-names:\n          - name: uplink0\n"
+        "          dispatch:\n            post-activation: 'true'\n"))
+    boot = machine.boot(f"homeport.config={server.put(SEED, document)}", "homeport.allow-dispatch=yes")
     assert boot.status["exit"] == 0
     assert machine.run(["uname", "-n"]).stdout.strip() == "port-of-call"
     assert "uplink0" in machine.run(["ip", "link", "show", NIC]).stdout
-    assert machine.exists(f"/etc/systemd/network/98-nmstate-{NIC}.link")
+    link, scripts = f"/etc/systemd/network/98-nmstate-{NIC}.link", "/etc/NetworkManager/dispatcher.d"
+    assert machine.exists(link) and machine.exists(f"{scripts}/nmstate-{NIC}-up.sh")
+
+    # They are forgotten with the assignment; those of others stay, even by such a name.
+    theirs = {"/etc/systemd/network/98-nmstate-eth7.link": "[Link]\n",
+              f"{scripts}/nmstate-{NIC}-down.sh": "#!/bin/sh\n"}
+    for path, text in theirs.items():
+        machine.write(path, text, 0o644)
+    machine.run(["homeport", "reset", "--yes"])
+    assert not machine.exists(link) and not machine.exists(f"{scripts}/nmstate-{NIC}-up.sh")
+    assert {path: machine.read(path) for path in theirs} == theirs
 
 
 def when(machine: Machine, unit: str, event: str) -> int:

@@ -18,7 +18,7 @@ from homeport.core.facts import Mode, Stage
 from homeport.core.initrd import boot_mac
 from homeport.core.keyfile import Keyfile, KeyfileError
 from homeport.errors import ApplyError, HomeportError, NoAssignment
-from homeport.host import keyfiles, oem, profiles
+from homeport.host import keyfiles, oem, profiles, sidefiles
 from homeport.host.files import make_dir, read_file, remove, write_atomic
 from homeport.host.networkmanager import Profile
 from homeport.host.store import LIMIT
@@ -105,6 +105,8 @@ def forget(machine: Machine) -> None:
         removed = keyfiles.remove_owned(machine.root, manifest)
         for path in manifest.other_files:
             remove(machine.root, path)
+        # Before the manifest, which alone knows them.
+        beside = sidefiles.forget(machine.root, manifest.side_files)
         machine.store.forget()
         if manifest.beside:
             from homeport.host.reapply import take_back
@@ -112,7 +114,7 @@ def forget(machine: Machine) -> None:
         shadows = drop_shadows(machine, manifest.uuids)
         machine.manager.load([path for path in (*(f"/{path}" for path in removed), *shadows)
                               if path not in standing])
-        notes.append(", ".join(removed) or "nothing was ours")
+        notes.append(", ".join([*removed, *beside]) or "nothing was ours")
         log.info("forgot the assignment (%d keyfiles)", len(removed))
 
 

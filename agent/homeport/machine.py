@@ -43,6 +43,7 @@ class Machine:
     current: Ahead[dict[str, Any]] | None = None
     free_interfaces: frozenset[str] = frozenset()
     in_memory: frozenset[str] | None = None  # UUIDs of the profiles in /run before the apply; None: nothing was applied
+    new_side_files: frozenset[str] = frozenset()  # what nmstate may write beside profiles, and was not there before
     settings_fault: SettingsError | None = None
     ends: float | None = None  # when all of it must be over; None: each thing has its own limit
     asks_once: bool = False  # not again what the initramfs has asked in this boot

@@ -20,14 +20,13 @@ from homeport.core.keyfile import Keyfile, add_dns, own_profiles, parse
 from homeport.core.plan import Plan
 from homeport.core.strangers import without
 from homeport.errors import ApplyError, HomeportError, PersistError
-from homeport.host import keyfiles, oem, profiles
+from homeport.host import keyfiles, oem, profiles, sidefiles
 from homeport.host.files import read_file, remove, write_atomic
 from homeport.host.networkmanager import Device, Profile
 from homeport.host.store import INFLIGHT, LIMIT, PREPARED, STAMP, Manifest, OwnedFile
 from homeport.machine import Machine
 from homeport.settings import DROP_INS, FILES
 from homeport.sources import Reply, drive
-from homeport.transaction import SIDE_FILES
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +71,11 @@ def describe(machine: Machine, plan: Plan, reply: Reply) -> Manifest:
 
 
 def side_files(machine: Machine, plan: Plan) -> tuple[str, ...]:
-    """What nmstate has written for this document in folders of others, where no profile can say it."""
+    """What nmstate has written for this document in folders of others, and was not there before it was ours."""
     names = [interface["name"] for interface in plan.desired.get("interfaces", ())
              if interface.get("alt-names") or interface.get("dispatch")]
-    paths = [f"{folder}/{pattern.format(name=name)}" for name in names for folder, pattern in SIDE_FILES]
-    return tuple(path for path in paths if os.path.isfile(machine.root / path))
+    ours = machine.new_side_files | {*machine.store.read_manifest().side_files}
+    return tuple(path for path in sidefiles.written(machine.root, names) if path in ours)
 
 
 def keep_name(machine: Machine, name: str | None) -> None:

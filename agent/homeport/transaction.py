@@ -20,7 +20,7 @@ from homeport.core.compare import differences
 from homeport.core.plan import Plan
 from homeport.core.strangers import handed_along, without_ports
 from homeport.errors import ApplyError, HomeportError
-from homeport.host import nmstatectl
+from homeport.host import nmstatectl, sidefiles
 from homeport.host.files import remove
 from homeport.host.networkmanager import Manager, Profile
 from homeport.host.profiles import RUN_FOLDER
@@ -34,13 +34,6 @@ log = logging.getLogger(__name__)
 WINDOW = 60
 # How often the current state is compared while addresses settle (duplicate address detection), in seconds.
 SETTLE_PAUSE = 0.03
-
-# What nmstate writes outside NetworkManager, and no rollback removes (nmstate-and-peers.md, 0.1 point 5).
-SIDE_FILES = (
-    ("etc/systemd/network", "98-nmstate-{name}.link"),
-    ("etc/NetworkManager/dispatcher.d", "nmstate-{name}-up.sh"),
-    ("etc/NetworkManager/dispatcher.d", "nmstate-{name}-down.sh"),
-)
 
 
 class Transaction:
@@ -63,8 +56,9 @@ class Transaction:
             hostname=socket.gethostname(),
             interfaces=self.plan.interfaces,
             profiles=tuple(profile.uuid for profile in in_memory(manager, self.plan.interfaces)),
-            files=tuple(path for path in side_files(self.plan) if not _exists(self.machine, path)),
+            files=tuple(path for path in sidefiles.paths(self.plan.interfaces) if not _exists(self.machine, path)),
         )
+        self.machine.new_side_files |= {*self.before.files}
         self.machine.in_memory = frozenset(
             profile.uuid for profile in manager.profiles() if profile.filename.startswith(RUN_FOLDER))
         try:
@@ -252,10 +246,6 @@ def clear_stale_checkpoints(machine: Machine) -> None:
     for path in machine.manager.checkpoints():
         log.warning("A checkpoint was left pending by another program; rolling it back")
         machine.manager.rollback_checkpoint(path)
-
-
-def side_files(plan: Plan) -> tuple[str, ...]:
-    return tuple(f"{folder}/{pattern.format(name=name)}" for name in plan.interfaces for folder, pattern in SIDE_FILES)
 
 
 def _exists(machine: Machine, path: str) -> bool:
