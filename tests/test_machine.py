@@ -16,7 +16,8 @@ from homeport.settings import Settings
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
+def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
+    monkeypatch.setattr(time, "monotonic", lambda: 1000.0)
     return Machine(tmp_path, Settings(), Stage.INITRD, Store(tmp_path), Report())
 
 
@@ -28,13 +29,13 @@ def machine(tmp_path: Path) -> Machine:
 ])
 def test_all_of_it_ends(machine: Machine, left: float | None, asked: float, given: float) -> None:
     machine.ends = None if left is None else time.monotonic() + left
-    assert machine.patience(asked) == pytest.approx(given, abs=0.3)
+    assert machine.patience(asked) == pytest.approx(given)
 
 
 @pytest.mark.parametrize(("left", "given"), [(None, 30.0), (30.0, 10.0), (300.0, 30.0), (0.0, 0.5)])
 def test_a_share_of_what_is_left(machine: Machine, left: float | None, given: float) -> None:
     machine.ends = None if left is None else time.monotonic() + left
-    assert machine.patience(30.0, share=1 / 3) == pytest.approx(given, abs=0.3)
+    assert machine.patience(30.0, share=1 / 3) == pytest.approx(given)
 
 
 @pytest.mark.parametrize(("left", "quick", "undoing"), [
@@ -42,8 +43,8 @@ def test_a_share_of_what_is_left(machine: Machine, left: float | None, given: fl
 def test_what_nmstatectl_has_left(machine: Machine, left: float | None, quick: float, undoing: float) -> None:
     """The last question, and what has to be undone, have some seconds also when all is over."""
     machine.ends = None if left is None else time.monotonic() + left
-    assert machine.quick == pytest.approx(quick, abs=0.3)
-    assert machine.undoing == pytest.approx(undoing, abs=0.3)
+    assert machine.quick == pytest.approx(quick)
+    assert machine.undoing == pytest.approx(undoing)
 
 
 def test_nothing_is_protected_where_the_root_is_local(machine: Machine) -> None:

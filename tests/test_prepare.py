@@ -318,7 +318,7 @@ def test_the_handover_has_its_mark_first(tmp_path: Path, monkeypatch: pytest.Mon
     assert (tmp_path / HANDOVER).exists()
 
 
-@pytest.mark.parametrize(("left", "waits"), [(30.0, 10.0), (6.0, 2.0), (3600.0, 30.0)])
+@pytest.mark.parametrize(("left", "waits"), [(30.0, 10.0), (15.0, 5.0), (3600.0, 30.0)])
 def test_an_absent_card_leaves_time_for_all_else(
     tmp_path: Path, real: Path, left: float, waits: float, monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -335,7 +335,8 @@ def test_an_absent_card_leaves_time_for_all_else(
     machine.settings = read_settings(tmp_path, cmdline)
     machine.ends = time.monotonic() + left
     prepare.prepare(machine)
-    assert ends == [pytest.approx(waits, abs=0.5)]
+    (end,) = ends
+    assert waits / 2 < end < waits + 0.1  # it has taken some time itself
     assert in_run(tmp_path) == ["homeport-bootstrap.nmconnection"]
 
 

@@ -142,7 +142,7 @@ class Bed:
                 "env", "-u", "DBUS_SYSTEM_BUS_ADDRESS", *argv]
 
     def run(self, *argv: str) -> str:
-        done = subprocess.run(self.argv(argv), capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(self.argv(argv), capture_output=True, text=True, timeout=120, check=False)
         if done.returncode != 0:
             raise RuntimeError(f"{' '.join(argv)} gave {done.returncode}: {done.stderr}")
         return done.stdout

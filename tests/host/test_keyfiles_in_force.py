@@ -80,6 +80,11 @@ def boot_again(bed: Bed, *changes: str) -> None:
     start(bed)
 
 
+def shows(bed: Bed, command: str, text: str) -> None:
+    """Wait until `ip COMMAND` says so: what a profile brings comes one after the other."""
+    wait_until(lambda: text in bed.run("ip", *command.split()), what=f"{text!r} in `ip {command}`")
+
+
 def addresses(bed: Bed) -> dict[str, set[str]]:
     links = json.loads(bed.run("ip", "-json", "addr"))
     return {link["ifname"]: {f"{item['local']}/{item['prefixlen']}" for item in link["addr_info"]
@@ -107,10 +112,10 @@ def test_renamed_nics_come_up_with_all_that_stands_on_them(bed: Bed) -> None:
     boot_again(bed, "eth1 name lan9", "eth0 name eth1")      # the other one's former name, too
     want = {"lan9": {"10.1.0.1/24", "2001:db8::1/64"}, "mv0": {"10.3.0.1/24"}, "br0": {"10.4.0.1/24"}, "eth1": set()}
     wait_until(lambda: want.items() <= addresses(bed).items(), what="the addresses")
-    assert "master br0" in bed.run("ip", "link", "show", "eth1")
-    assert "blackhole 10.66.0.0/16" in bed.run("ip", "route")
-    rules = bed.run("ip", "rule")
-    assert "30200:\tfrom 10.3.0.1 lookup main" in rules and "30350:\tfrom all lookup main" in rules
+    shows(bed, "link show eth1", "master br0")
+    shows(bed, "route", "blackhole 10.66.0.0/16")
+    shows(bed, "rule", "30200:\tfrom 10.3.0.1 lookup main")
+    shows(bed, "rule", "30350:\tfrom all lookup main")
 
 
 def test_a_rule_of_no_address_is_there_while_any_nic_is(bed: Bed) -> None:
@@ -121,7 +126,7 @@ def test_a_rule_of_no_address_is_there_while_any_nic_is(bed: Bed) -> None:
         (bed.root / keyfiles.ETC / f"{name}.nmconnection").unlink(missing_ok=True)
     boot_again(bed)
     wait_until(lambda: addresses(bed).get("br0") == {"10.4.0.1/24"}, what="br0")
-    assert "30350:\tfrom all lookup main" in bed.run("ip", "rule")
+    shows(bed, "rule", "30350:\tfrom all lookup main")
 
 
 def test_online_means_that_static_addresses_passed_duplicate_detection(bed: Bed) -> None:
@@ -130,7 +135,7 @@ def test_online_means_that_static_addresses_passed_duplicate_detection(bed: Bed)
     nmstatectl.commit()
     kept(bed)
     boot_again(bed)
-    bed.run("nm-online", "-s", "-q", "-t", "20")
+    bed.run("nm-online", "-s", "-q", "-t", "60")
     assert addresses(bed)["eth1"] == {"10.1.0.1/24", "2001:db8::1/64"}
 
 

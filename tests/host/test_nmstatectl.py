@@ -153,15 +153,15 @@ def test_no_program(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     started = time.monotonic()
     with pytest.raises(NmstateUnavailable, match=r"no program nmstatectl .*install nmstate"):
         nmstatectl.commit()
-    assert time.monotonic() - started < 1  # nothing to wait for
+    assert time.monotonic() - started < 8  # as for a NetworkManager that is about to come
 
 
 def test_a_stalled_child_is_stopped_with_sigint(fake: Fake, tmp_path: Path) -> None:
     fake(f"trap 'echo int >{tmp_path}/signal; exit 1' INT\nwhile :; do sleep 0.05; done")
     started = time.monotonic()
-    with pytest.raises(ApplyError, match=r"did not end in 0\.5 s and was stopped .*VLAN on a base"):
-        nmstatectl.apply({"interfaces": [NIC]}, timeout=0.5)
-    assert time.monotonic() - started < 3
+    with pytest.raises(ApplyError, match=r"did not end in 3 s and was stopped .*VLAN on a base"):
+        nmstatectl.apply({"interfaces": [NIC]}, timeout=3)
+    assert time.monotonic() - started < 60
     assert (tmp_path / "signal").read_text() == "int\n"
 
 

@@ -32,7 +32,7 @@ while True: time.sleep(0.05)
 """
 
 
-def wait_for(what: Callable[[], object], seconds: float = 10.0) -> None:
+def wait_for(what: Callable[[], object], seconds: float = 60.0) -> None:
     end = time.monotonic() + seconds
     while not what():
         assert time.monotonic() < end, "it never came"
@@ -112,7 +112,7 @@ def test_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_child_that_is_late_is_stopped_with_sigint(tmp_path: Path) -> None:
     seen = tmp_path / "seen"
     with pytest.raises(TimedOut, match="was stopped") as caught:
-        run([sys.executable, "-c", ROLLS_BACK, str(seen)], timeout=1.0)
+        run([sys.executable, "-c", ROLLS_BACK, str(seen)], timeout=5.0)  # it must be ready for signals by then
     assert seen.read_text() == "SIGINT\nrolled back\n"  # once, and it had the time for it
     assert not caught.value.killed and caught.value.completed.status == 1
 
@@ -120,8 +120,8 @@ def test_a_child_that_is_late_is_stopped_with_sigint(tmp_path: Path) -> None:
 def test_one_that_does_not_heed_is_killed_with_its_own_children() -> None:
     started = time.monotonic()
     with pytest.raises(TimedOut, match="was killed") as caught:
-        run(["sh", "-c", "trap '' INT; echo $$; sleep 60 & sleep 60"], timeout=0.3, grace=0.3)
-    assert caught.value.killed and time.monotonic() - started < 5
+        run(["sh", "-c", "trap '' INT; echo $$; sleep 60 & sleep 60"], timeout=2.0, grace=0.3)
+    assert caught.value.killed and time.monotonic() - started < 40
     session = int(caught.value.completed.stdout)
     wait_for(lambda: session not in sessions())
 
@@ -134,8 +134,8 @@ def test_the_message_has_the_verb_and_no_arguments() -> None:
 
 def test_a_grandchild_that_stays_does_not_keep_us() -> None:
     started = time.monotonic()
-    done = run(["sh", "-c", "sleep 5 & echo gone"], timeout=30)
-    assert done.stdout == b"gone\n" and time.monotonic() - started < 3
+    done = run(["sh", "-c", "sleep 60 & echo gone"], timeout=90)
+    assert done.stdout == b"gone\n" and time.monotonic() - started < 40
 
 
 def test_a_child_that_closes_its_output_first_is_waited_for() -> None:
@@ -209,7 +209,7 @@ def test_a_signal_to_us_reaches_the_child_first(tmp_path: Path, number: signal.S
                                                 status: int) -> None:
     parent = start_parent(tmp_path, more)
     parent.send_signal(number)
-    output, _ = parent.communicate(timeout=20)
+    output, _ = parent.communicate(timeout=60)
     assert text(tmp_path / "seen") == "SIGINT\nrolled back\n"
     assert (output, parent.returncode) == (said, status)
 
@@ -219,14 +219,14 @@ def test_an_impatient_second_signal_does_not_cut_the_rollback_short(tmp_path: Pa
     parent.send_signal(signal.SIGTERM)
     wait_for(lambda: text(tmp_path / "seen"))
     parent.send_signal(signal.SIGINT)
-    parent.communicate(timeout=20)
+    parent.communicate(timeout=60)
     assert text(tmp_path / "seen") == "SIGINT\nrolled back\n"
 
 
 def test_a_signal_that_we_ignore_is_ignored(tmp_path: Path) -> None:
-    parent = start_parent(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "timeout=1.5")
+    parent = start_parent(tmp_path, "signal.signal(signal.SIGTERM, signal.SIG_IGN)", "timeout=5.0")
     parent.send_signal(signal.SIGTERM)
-    output, _ = parent.communicate(timeout=20)
+    output, _ = parent.communicate(timeout=60)
     assert output == "raised TimedOut\n"
 
 
@@ -239,11 +239,11 @@ def test_a_child_that_does_not_heed_bounds_our_own_end(tmp_path: Path) -> None:
     wait_for(lambda: text(tmp_path / "seen"))
     started = time.monotonic()
     parent.send_signal(signal.SIGTERM)
-    assert parent.wait(timeout=20) == -signal.SIGTERM and time.monotonic() - started < 5
+    assert parent.wait(timeout=90) == -signal.SIGTERM and time.monotonic() - started < 40
 
 
 def test_if_we_are_killed_the_child_is_told(tmp_path: Path) -> None:
     parent = start_parent(tmp_path)
     parent.kill()
-    parent.communicate(timeout=20)
+    parent.communicate(timeout=60)
     wait_for(lambda: text(tmp_path / "seen") == "SIGINT\nrolled back\n")

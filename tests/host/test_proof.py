@@ -34,7 +34,7 @@ class Lab:
     there: NetworkNamespace
     sockets: list[socket.socket] = field(default_factory=list)
 
-    def prove(self, *targets: Target, desired: dict[str, Any] | None = None, seconds: float = 0.6,
+    def prove(self, *targets: Target, desired: dict[str, Any] | None = None, seconds: float = 30.0,
               **options: Any) -> list[Evidence]:
         state = desired or document()
         return self.here.call(
@@ -43,9 +43,9 @@ class Lab:
     def probe(self, desired: dict[str, Any]) -> frozenset[str]:
         return self.here.call(lambda: probe_addresses(desired))
 
-    def failing(self, *targets: Target, **options: Any) -> ProofFailed:
+    def failing(self, *targets: Target, seconds: float = 1.0, **options: Any) -> ProofFailed:
         with pytest.raises(ProofFailed) as caught:
-            self.prove(*targets, **options)
+            self.prove(*targets, seconds=seconds, **options)
         return caught.value
 
     def serve(self, address: str, port: int, reply: bytes | None = None) -> None:
@@ -167,7 +167,7 @@ def test_the_default_is_that_the_gateway_answers(lab: Lab) -> None:
     mac = mac_of(lab.there, "gw0")
     assert (gateway.target, gateway.interface) == (f"gateway {GATEWAY}", "nic0")
     assert gateway.detail == f"answered by {mac}"
-    assert gateway.seconds < 0.5
+    assert gateway.seconds < 15  # with its answer, not with the deadline
     assert address.target == f"address {MINE}/24"
 
 
@@ -214,10 +214,10 @@ def test_every_gateway_must_answer_and_they_are_asked_at_once(lab: Lab) -> None:
             "destination": "0.0.0.0/0", "next-hop-address": f"192.0.2.{last}", "next-hop-interface": "nic0",
             "metric": last})
     started = time.monotonic()
-    error = lab.failing(desired=desired)
+    error = lab.failing(desired=desired, seconds=3.0)
     assert sum(not item.ok for item in error.evidence) == 6
     assert "(and 5 more)" in str(error)
-    assert time.monotonic() - started < 2
+    assert time.monotonic() - started < 15  # one after the other would be 18
 
 
 @pytest.mark.parametrize("gateway", [GATEWAY6, "link-local"])
@@ -225,7 +225,7 @@ def test_neighbour_discovery(lab6: Lab, gateway: str) -> None:
     if gateway == "link-local":
         line = lab6.there.ip("-6", "-o", "addr", "show", "dev", "gw0", "scope", "link")
         gateway = line.split()[3].partition("/")[0]
-    evidence = lab6.prove(Target("gateway"), desired=document("", MINE6, gateway), seconds=5)  # a busy machine
+    evidence = lab6.prove(Target("gateway"), desired=document("", MINE6, gateway))
     found = next(item for item in evidence if item.target == f"gateway {gateway}")
     assert found.detail == f"answered by {mac_of(lab6.there, 'gw0')}"
 
@@ -257,7 +257,7 @@ def test_a_bridge_a_macvlan_and_a_gateway_outside_the_prefix(lab: Lab) -> None:
     wait_until(lambda: "state UP" in here.ip("link", "show", "mv0"), what="the macvlan")
     desired = document("", "", GATEWAY, nic="mv0")
     desired["interfaces"][0]["ipv4"] = {"address": [{"ip": "203.0.113.5", "prefix-length": 32}]}
-    assert lab.prove(Target("gateway"), desired=desired, seconds=2)[-1].ok
+    assert lab.prove(Target("gateway"), desired=desired)[-1].ok
 
 
 # -- addresses --
@@ -266,12 +266,12 @@ def test_an_address_that_another_host_holds(lab: Lab) -> None:
     lab.there.ip("addr", "add", f"{MINE}/24", "dev", "gw0")
     mac = mac_of(lab.there, "gw0")
     started = time.monotonic()
-    error = lab.failing(Target("none"), seconds=10)
+    error = lab.failing(Target("none"), seconds=60)
     assert f"address {MINE} through nic0: another host holds it, {mac}" in str(error)
-    assert time.monotonic() - started < 1
+    assert time.monotonic() - started < 30
     # NetworkManager 1.52 takes it off the interface by itself; the reason is found all the same
     lab.here.ip("addr", "flush", "dev", "nic0")
-    assert "another host holds it" in str(lab.failing(Target("none"), seconds=10))
+    assert "another host holds it" in str(lab.failing(Target("none"), seconds=60))
 
 
 def test_probed_ahead(lab: Lab) -> None:
@@ -290,7 +290,7 @@ def test_the_machines_own_other_nic_is_not_another_host(lab: Lab) -> None:
     lab.there.ip("link", "set", "gw0", "master", "lan")
     cable(lab.here, lab.there, "nic1", "gw1")
     lab.there.ip("link", "set", "gw1", "master", "lan")
-    assert lab.prove(Target("none"), seconds=2)[0].ok
+    assert lab.prove(Target("none"))[0].ok
 
 
 def test_a_link_that_takes_no_frames_yet_is_waited_for(lab: Lab) -> None:
@@ -298,7 +298,7 @@ def test_a_link_that_takes_no_frames_yet_is_waited_for(lab: Lab) -> None:
     lab.there.ip("address", "add", f"{STRANGER}/24", "dev", "gw0")
     link = next(link for link in lab.here.call(kernel.read_network).links if link.name == "nic0")
     lab.here.ip("link", "set", "nic0", "down")
-    threading.Timer(0.4, lab.here.ip, ("link", "set", "nic0", "up")).start()
+    threading.Timer(2.0, lab.here.ip, ("link", "set", "nic0", "up")).start()
     found = lab.here.call(lambda: neighbours.find_conflicts(link, [STRANGER], []))
     assert found == {STRANGER: mac_of(lab.there, "gw0")}
 
@@ -315,21 +315,22 @@ def test_a_link_that_never_takes_any(lab: Lab, monkeypatch: pytest.MonkeyPatch) 
 def test_duplicate_address_detection_of_the_kernel(lab6: Lab) -> None:
     lab6.there.ip("-6", "addr", "add", "2001:db8::99/64", "dev", "gw0", "nodad")
     lab6.here.ip("-6", "addr", "add", "2001:db8::99/64", "dev", "nic0")
-    error = lab6.failing(Target("none"), desired=document("", "2001:db8::99", ""), seconds=5)
+    error = lab6.failing(Target("none"), desired=document("", "2001:db8::99", ""), seconds=60)
     assert "address 2001:db8::99 through nic0: another host holds it" in str(error)
 
 
 def test_who_holds_an_ipv6_address_that_networkmanager_has_taken_away(lab6: Lab) -> None:
     """It does so as soon as the kernel refuses one, and tries again: the answer names the other host."""
     lab6.there.ip("-6", "addr", "add", "2001:db8::99/64", "dev", "gw0", "nodad")
-    error = lab6.failing(Target("none"), desired=document("", "2001:db8::99", ""), seconds=10)
+    error = lab6.failing(Target("none"), desired=document("", "2001:db8::99", ""), seconds=60)
     assert f"address 2001:db8::99 through nic0: another host holds it, {mac_of(lab6.there, 'gw0')}" in str(error)
 
 
 def test_a_tentative_address_is_waited_for(lab6: Lab) -> None:
+    lab6.here.run(["sysctl", "-qw", "net.ipv6.conf.nic0.dad_transmits=4"])  # seconds
     lab6.here.ip("-6", "addr", "add", "2001:db8::77/64", "dev", "nic0")
-    (row,) = lab6.prove(Target("none"), desired=document("", "2001:db8::77", ""), seconds=5)
-    assert row.ok and row.seconds > 0.3  # the kernel's detection takes a second or so
+    (row,) = lab6.prove(Target("none"), desired=document("", "2001:db8::77", ""))
+    assert row.ok and row.seconds > 0.3
 
 
 def test_an_address_that_never_comes(lab: Lab) -> None:
@@ -339,8 +340,8 @@ def test_an_address_that_never_comes(lab: Lab) -> None:
 
 def test_an_address_that_comes_late(lab: Lab) -> None:
     lab.here.ip("addr", "flush", "dev", "nic0")
-    threading.Timer(0.4, lab.here.ip, ("addr", "add", f"{MINE}/24", "dev", "nic0")).start()
-    assert lab.prove(Target("none"), seconds=5)[0].seconds > 0.2
+    threading.Timer(2.0, lab.here.ip, ("addr", "add", f"{MINE}/24", "dev", "nic0")).start()
+    assert lab.prove(Target("none"))[0].seconds > 0.2
 
 
 def test_one_unplugged_nic_of_two_is_passed_over_and_a_single_one_is_not(lab: Lab) -> None:
@@ -348,7 +349,7 @@ def test_one_unplugged_nic_of_two_is_passed_over_and_a_single_one_is_not(lab: La
     lab.there.ip("link", "set", "gw1", "down")
     two = document()
     two["interfaces"].append(document("203.0.113.9", nic="nic1")["interfaces"][0])
-    rows = lab.prove(desired=two)
+    rows = lab.prove(desired=two, seconds=4.0)
     assert [(row.interface, row.detail) for row in rows if "carrier" in row.detail] == [
         ("nic1", "no carrier, not checked")]
     error = lab.failing(desired={"interfaces": two["interfaces"][1:]})
@@ -421,7 +422,7 @@ def test_what_the_document_does_not_touch_may_carry_what_only_it_can_reach(lab: 
 def test_tcp_failures(lab: Lab, target: Target, words: str, hint: str) -> None:
     lab.here.ip("route", "del", "default")
     lab.here.ip("route", "add", FAR, "via", GATEWAY)
-    error = lab.failing(target, addresses_proven=True, seconds=2 if "refused" in words else 0.6)
+    error = lab.failing(target, addresses_proven=True, seconds=10 if "refused" in words else 1.0)
     assert words in str(error)
     assert hint in error.hint
 
@@ -453,13 +454,13 @@ def test_tcp_over_ipv6(lab6: Lab) -> None:
 
 def test_a_service_that_comes_late(lab: Lab) -> None:
     threading.Timer(0.3, lab.serve, (FAR, 8000)).start()
-    assert lab.prove(Target("tcp", f"{FAR}:8000"), seconds=5)[-1].ok
+    assert lab.prove(Target("tcp", f"{FAR}:8000"))[-1].ok
 
 
 def test_targets_have_limits_of_their_own(lab: Lab) -> None:
     started = time.monotonic()
-    lab.failing(Target("tcp", f"{STRANGER}:1", timeout=0.3), addresses_proven=True, seconds=20)
-    assert time.monotonic() - started < 2
+    lab.failing(Target("tcp", f"{STRANGER}:1", timeout=0.3), addresses_proven=True, seconds=60)
+    assert time.monotonic() - started < 30
 
 
 # -- http --
@@ -477,7 +478,7 @@ def test_http(lab: Lab, reply: bytes, ok: bool, words: str) -> None:
     if ok:
         evidence = lab.prove(target)[-1]
     else:
-        evidence = lab.failing(target, addresses_proven=True, seconds=3).evidence[-1]
+        evidence = lab.failing(target, addresses_proven=True, seconds=10).evidence[-1]
     assert evidence.ok is ok
     assert words in evidence.detail
     assert evidence.target == f"http http://{FAR}/health"
@@ -498,8 +499,8 @@ def test_an_answer_that_never_ends(lab: Lab) -> None:
 
     threading.Thread(target=drip, daemon=True).start()
     started = time.monotonic()
-    evidence = lab.failing(Target("http", f"http://{FAR}/?key=secret"), addresses_proven=True).evidence[-1]
-    assert time.monotonic() - started < 5
+    evidence = lab.failing(Target("http", f"http://{FAR}/?key=secret"), addresses_proven=True, seconds=3).evidence[-1]
+    assert time.monotonic() - started < 40
     assert (evidence.target, evidence.detail) == (f"http http://{FAR}/", "its answer was not complete in time")
 
 

@@ -234,7 +234,7 @@ def refusal(code: int) -> bytes:
 ])
 def test_answers_of_a_bad_tpm(pretend: Callable[[Answers], Path], answer: bytes | None, words: str) -> None:
     with pytest.raises(TpmError, match=words):
-        read_endorsement_key(pretend(lambda _command: answer), limit=0.3)
+        read_endorsement_key(pretend(lambda _command: answer), limit=3.0)
 
 
 def test_busy_is_asked_again(pretend: Callable[[Answers], Path]) -> None:
@@ -242,7 +242,7 @@ def test_busy_is_asked_again(pretend: Callable[[Answers], Path]) -> None:
     asked = []
     root = pretend(lambda command: asked.append(command) or refusal(0x922))  # type: ignore[func-returns-value]
     with pytest.raises(TpmError, match="it is busy"):
-        read_endorsement_key(root, limit=0.4)
+        read_endorsement_key(root, limit=3.0)
     assert len(asked) >= 3
 
 
@@ -250,11 +250,11 @@ def test_silence_ends_at_the_limit(pretend: Callable[[Answers], Path]) -> None:
     started = time.monotonic()
     with pytest.raises(TpmError, match=r"did not give its certificate within 0.3 s"):
         read_endorsement_key(pretend(sleepily), limit=0.3)
-    assert time.monotonic() - started < 4.5  # less than it sleeps
+    assert time.monotonic() - started < 9  # less than it sleeps
 
 
 def sleepily(_command: bytes) -> bytes:
-    time.sleep(5)
+    time.sleep(10)
     return b""
 
 
@@ -304,8 +304,8 @@ def test_a_tpm_that_hangs_in_the_kernel_is_left(hung: Path, monkeypatch: pytest.
     aside = []
     monkeypatch.setattr(tpmchild, "put_aside", lambda pid, name, why: aside.append((pid, name)))
     with open("/dev/zero", "rb"):
-        fact = read_fact(hung, limit=0.5)
-    assert fact.fault == "This machine's TPM did not give its certificate within 0.5 s"
+        fact = read_fact(hung, limit=2.0)
+    assert fact.fault == "This machine's TPM did not give its certificate within 2 s"
     tpms.give_back()
     child, *files = holder(hung)
     assert aside == [(int(child), f"homeport-tpm-{child}")]
@@ -321,8 +321,8 @@ def test_without_systemd_it_stays_where_it_is(hung: Path, monkeypatch: pytest.Mo
         raise FileNotFoundError(2, "No such file or directory", "/run/systemd/private")
 
     monkeypatch.setattr(tpmchild, "put_aside", refuse)
-    with pytest.raises(TpmError, match=r"within 0\.3 s"):
-        read_endorsement_key(hung, limit=0.3)
+    with pytest.raises(TpmError, match="within 2 s"):
+        read_endorsement_key(hung, limit=2.0)
 
 
 def test_nothing_of_a_child_is_left(chip: Swtpm, tmp_path: Path) -> None:

