@@ -70,7 +70,15 @@ class Outcome:
     @property
     def status(self) -> dict[str, Any]:
         """/run/homeport/status.json; empty if there was none."""
-        text = self.text("status")
+        return self._status("status")
+
+    @property
+    def early(self) -> dict[str, Any]:
+        """/run/homeport/initrd-status.json: what homeport did in the initramfs; empty if it did not run there."""
+        return self._status("early")
+
+    def _status(self, name: str) -> dict[str, Any]:
+        text = self.text(name)
         return dict(json.loads(text)) if text.strip() else {}
 
     @property

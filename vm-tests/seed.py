@@ -123,6 +123,23 @@ def assert_seed_keyfile(machine: Readable, outcome: Outcome, address: str = ADDR
     assert any(line.startswith("dns=192.168.122.1") for line in lines), text
 
 
+def assert_early(outcome: Outcome, rung: str = "assigned", *, fetched: bool = True, status: int = 0) -> None:
+    """It was done in the initramfs, by its own word there: what the real root's homeport does is no sign of it.
+
+    What was assigned is put in force and proven there, and the real root's finds it so: nothing is applied twice.
+    """
+    early = outcome.early
+    assert early, "homeport did not run in the initramfs, or did not come to its end there"
+    assert (early["stage"], early["rung"], early["fetched"], early["exit"]) == ("initrd", rung, fetched, status), early
+    steps = [step["name"] for step in early["steps"]]
+    if rung in ("assigned", "seed"):
+        assert "prove" in steps, steps
+    if rung == "assigned":
+        assert (early["changed"], early["persisted"], outcome.status["changed"]) == (True, True, False), outcome.status
+    if rung == "last-known-good":
+        assert "kept" in steps, steps
+
+
 def assert_on_dhcp(outcome: Outcome, *, dns: str = "192.168.122.53", keyfiles: bool = True) -> None:
     """On a lease, with its route and its DNS; with `keyfiles`, no assignment on disk either."""
     (address,) = outcome.addresses(NIC)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import socket
+import subprocess
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -22,7 +23,7 @@ from elemental import make_elemental
 from firmware import Firmware
 from outcome import Outcome
 from poolserver import PoolServer, pool, registration
-from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes, seed_document
+from seed import ADDRESS, NIC, SEED, assert_early, assert_on_dhcp, assert_seed, default_routes, seed_document
 from tagged import Tagged
 from vm.disk import vfat_disk
 from vm.hardware import Hardware
@@ -47,7 +48,7 @@ def in_initrd(machine: Vm) -> list[str]:
 
 
 def test_from_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm) -> None:
-    """By URL, and in force in the real root; again with the server gone; recovery by the kernel line."""
+    """By URL, and in force in the real root; the power is cut, and the server gone; recovery by the kernel line."""
     world.dhcp.start()
     machine = make_vm(firmware=Firmware(UUID, "SERIAL-1"))
     path = f"/{UUID}.yaml"
@@ -58,30 +59,76 @@ def test_from_the_initramfs(world: World, server: ConfigServer, make_vm: MakeVm)
     assert_seed(machine, boot)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert boot.failed_units == []
-    said = in_initrd(machine)
-    assert any(UUID in line or "fetch" in line for line in said), said
+    assert_early(boot)
+    assert (boot.early["mode"], boot.early["identity"]["value"]) == ("active", UUID)
+    assert "asked in the initramfs" in {step["name"]: step["note"] for step in boot.status["steps"]}["fetch"]
+    assert machine.run(["homeport", "status", "--json"]).json()["initrd"] == boot.early
     wire = machine.wire(NIC)
     # One lease, for the client whom the real root would be, too.
     assert len(client_ids(wire.dhcp())) == 1
     assert messages(wire.dhcp()).count("discover") == 1
-    machine.power_off()
+    cut_the_power(machine)
     assert [request.status for request in server.asked(path)] == [200]
 
     server.stop()
     world.dhcp.stop()
+    count_writes_of_the_look(machine)
     boot = machine.boot(*arguments)
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
     assert boot.status["fetched"] is False
     # What was kept is in force before NetworkManager starts, in the initramfs, too.
+    assert_early(boot, "last-known-good", fetched=False)
     assert machine.wire(NIC).dhcp() == []
+    assert machine.read(WRITES) == "0\n"
     machine.power_off()
+    assert_sound(machine)
 
     world.dhcp.start()
     boot = machine.boot(*arguments, "homeport.mode=recovery")
     assert_on_dhcp(boot, keyfiles=False)
     assert (boot.status["rung"], boot.status["exit"], boot.status["mode"]) == ("dhcp", 0, "recovery")
+    assert_early(boot, "dhcp", fetched=False)
+    assert boot.early["mode"] == "recovery"
     assert_shell_on_the_console(machine)
+
+
+def cut_the_power(machine: Vm) -> None:
+    """While a file is open that was deleted: the disk then has a journal to be replayed, and a file to be freed."""
+    machine.sh("systemd-run --quiet --unit=holder sh -c "
+               "'exec 3>/var/open; head -c 4M /dev/zero >&3; rm /var/open; touch /run/deleted; exec sleep infinity'")
+    machine.wait("test -e /run/deleted")
+    # What is frozen has left the journal: the file is noted in the superblock, too, where a mount without it looks.
+    machine.sh("sync; fsfreeze --freeze /; fsfreeze --unfreeze /; sync")
+    machine.power_cut()
+    header = tool("dumpe2fs", "-h", machine)
+    assert "needs_recovery" in header and "First orphan inode" in header, header
+
+
+# What had been written to the disk by then, since the machine was switched on (Documentation/block/stat.rst).
+WRITES = "/run/written-by-the-look"
+COUNT = f"""\
+[Service]
+ExecStartPost=+sh -c 'read -r _ _ _ _ count _ </sys/class/block/vda/stat; echo $$count >{WRITES}'
+"""
+
+
+def count_writes_of_the_look(machine: Vm) -> None:
+    """The unit that looks at the real root is the first one that may reach its disk."""
+    machine.write_in_initrd("/etc/systemd/system/homeport-prepare.service.d/count.conf", COUNT)
+
+
+def assert_sound(machine: Vm) -> None:
+    """All that is on the disk agrees; the machine is off."""
+    tool("e2fsck", "-fn", machine)
+
+
+def tool(name: str, option: str, machine: Vm) -> str:
+    """What one of e2fsprogs says of the disk. It fails if that is no good."""
+    machine.disk.unmount()
+    done = subprocess.run([name, option, machine.disk.image], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
 
 
 def assert_shell_on_the_console(machine: Vm) -> None:
@@ -116,10 +163,10 @@ def test_seed_on_a_drive(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
     boot = machine.boot(*NETWORK)
     assert_seed(machine, boot)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
-    assert "drive" in boot.status["source"]
+    assert_early(boot)
+    assert boot.status["source"] == boot.early["source"] == "drive HOMEPORT/homeport.yaml"
+    assert {step["name"]: step["note"] for step in boot.early["steps"]}["plan"] == "in force"
     assert machine.wire(NIC).dhcp() == []
-    said = in_initrd(machine)
-    assert any("drive" in line for line in said)
     assert machine.journal("late-tpm.service", priority=4) == []
     early = [entry["MESSAGE"] for entry in machine.journal("nm-initrd.service", "NetworkManager-initrd.service")]
     assert any(f"({NIC}): Activation: successful" in line for line in early), early
@@ -129,6 +176,8 @@ def test_seed_on_a_drive(world: World, make_vm: MakeVm, tmp_path: Path) -> None:
     boot = machine.boot(*SLOW)
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
+    assert boot.early == {}
+    assert "the real root has it already: drive HOMEPORT/homeport.yaml" in in_initrd(machine)
     assert machine.wire(NIC).dhcp() == []
     assert_left_behind(machine)
 
@@ -234,7 +283,9 @@ def test_bond_with_a_vlan(world: World, server: ConfigServer, make_vm: MakeVm, f
     machine = make_vm(nics=(Nic("enp1s0", FIRST), Nic("enp2s0", SECOND)))
     arguments = (f"homeport.config={server.put(SEED, bond_document())}", *NETWORK)
     with Tagged(world.lan, 10, ["10.46.0.1"]) as host:
-        assert_bond(machine, machine.boot(*arguments), {"enp1s0": FIRST, "enp2s0": SECOND}, host)
+        boot = machine.boot(*arguments)
+        assert_bond(machine, boot, {"enp1s0": FIRST, "enp2s0": SECOND}, host)
+        assert_early(boot)
         machine.power_off()
 
         server.stop()
@@ -242,6 +293,8 @@ def test_bond_with_a_vlan(world: World, server: ConfigServer, make_vm: MakeVm, f
         machine.nics = (Nic("enp1s0", SECOND), Nic("enp2s0", FIRST))
         boot = machine.boot(*arguments, "homeport.deadline=5s")
         assert_bond(machine, boot, {"enp1s0": SECOND, "enp2s0": FIRST}, host)
+        # By the cards' MACs, it came up as it was kept.
+        assert_early(boot, "last-known-good", fetched=False)
         assert boot.status["exit"] == 0
 
 
@@ -293,4 +346,8 @@ def test_proof_fails_in_the_initramfs(world: World, server: ConfigServer, make_v
     boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}", *NETWORK, "homeport.proof-timeout=5s")
     assert_on_dhcp(boot)
     assert boot.status["rung"] == "dhcp"
-    assert any("roll" in line or "proof" in line or "prove" in line for line in in_initrd(machine))
+    assert_early(boot, "dhcp", status=75)
+    # It was in force there, and nothing came back.
+    assert "prove" in [step["name"] for step in boot.early["steps"]]
+    assert boot.early["fallen"][0].startswith("assigned: Proof failed: ")
+    assert boot.early["persisted"] is False
