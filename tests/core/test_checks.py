@@ -457,6 +457,12 @@ ROWS: list[tuple[str, str, str, str]] = [
     (dns("server: ['fe80::1%eth7']"), "dns-resolver.config.server[0]", "'eth7' is not declared", dns("server: ['fe80::1%eth0']")),
     (dns("server: ['fe80::1%eth0', 'fe80::1%up0']"), "dns-resolver.config.server[1]", "second interface",
      dns("server: ['fe80::1%eth0', 'fe80::2%eth0']")),
+    # nmstate: "has IPv6 disabled"; an address of the card's own making is none. A partial entry may have one from before.
+    (dns("server: ['fe80::1%eth0']", "{name: eth0, type: ethernet, ipv6: {enabled: true, dhcp: false, address: []}}"),
+     "dns-resolver.config.server[0]", "no IPv6 address, nor a way",
+     dns("server: ['fe80::1%eth0']", "{name: eth0, type: ethernet, ipv6: {enabled: true}}")),
+    (dns("server: ['fe80::1%eth0']", "{name: eth0, type: ethernet, state: down}"),
+     "dns-resolver.config.server[0]", "is down", dns("server: ['fe80::1%eth0']")),
     ("dns-resolver: {config: {search: [example.org]}}", "dns-resolver.config.search", "no interface",
      dns("search: [example.org]", UP.replace("up0", "e"))),
 ]

@@ -72,9 +72,21 @@ def _link_local_servers(view: View) -> Iterator[Complaint]:
         if not scope:
             continue
         scopes.setdefault(scope, path)
-        entry = view.kernel.get(scope)
-        if entry is None or not entry.up or entry.family(6).enabled is False:
-            found = "is not declared here" if entry is None else entry.state if not entry.up else "has IPv6 off"
+        found = _why_not_there(view.kernel.get(scope))
+        if found:
             yield complain(path, f"{show(scope)} {found}", "an interface of this document with IPv6")
     for scope, path in list(scopes.items())[1:]:
         yield complain(path, f"a second interface, {show(scope)}, for link-local servers", "one interface for all")
+
+
+def _why_not_there(entry: Entry | None) -> str:
+    """What keeps an interface from having a link-local server: nmstate wants an address beside its link-local one, or
+    a way to one (is_iface_valid_for_dns in dns.rs). "" if nothing does.
+    """
+    if entry is None:
+        return "is not declared here"
+    if not entry.up:
+        return f"is {entry.state}"
+    if entry.family(6).enabled is False:
+        return "has IPv6 off"
+    return "" if _can_keep(entry, 6) else "has no IPv6 address, nor a way to get one"
