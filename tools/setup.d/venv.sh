@@ -16,6 +16,7 @@ packages_venv() {
     echo shellcheck systemd     # make check: scripts; systemd-analyze verify; the manual pages;
     echo groff-base iproute2 procps openssl   # and networks, processes, certificates of the tests' own,
     echo swtpm tpm2-tools       # and TPMs,
+    echo dmidecode              # and SMBIOS tables,
     echo xfsprogs btrfs-progs   # and disks of the real root's
     echo rpm                    # make rpm
 }
