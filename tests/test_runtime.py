@@ -6,6 +6,7 @@ A NetworkManager that only tells of its devices, and a current state that is wha
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from ipaddress import ip_interface
@@ -258,11 +259,12 @@ def test_a_card_that_fails_is_remembered_as_it_is(story: Story) -> None:
 def test_the_addresses_that_dhcp_brings_are_waited_for(
         story: Story, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     """Those of the cards that changed; what stays away is said, and is no failure."""
+    caplog.set_level(logging.INFO)
     monkeypatch.setattr(beside, "leased", lambda state, card: frozenset({f"of {state['interfaces'][0]['name']}"}))
     story.fails, story.away = {"ens4"}, {"of ens3"}
     machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
     assert story.waited == {"ens3": {"of ens3"}}
-    assert "DHCP has not brought of ens3, going on without" in caplog.text
+    assert "DHCP has not brought of ens3 yet, going on without" in caplog.text
     story.fails, story.away = set(), set()
     machine = story.hears(vnic(A, *ONE), vnic(B, *TWO))
     assert story.waited == {"ens4": {"of ens4"}} and machine.report.exit == 0

@@ -196,8 +196,9 @@ def await_leases(machine: Machine, parts: Collection[Plan]) -> None:
     from homeport.host import reapply
     leased = {part.interfaces[0]: beside.leased(part.desired, part.card) for part in parts if part.card is not None}
     if missing := reapply.wait_for(leased, machine.patience(LEASES)):
-        log.warning("DHCP has not brought %s, going on without; is it switched on in that network?",
-                    ", ".join(missing))
+        # No warning: it may only be slow, and whoever needs it sees it here.
+        log.info("DHCP has not brought %s yet, going on without; if it never does: is it switched on in that network?",
+                 ", ".join(missing))
 
 
 def as_it_runs(machine: Machine, plan: Plan, reply: Reply, failed: Collection[str]) -> tuple[Plan, Reply]:
