@@ -65,14 +65,16 @@ class Cloud:
         if prefix_6:
             lan.add_address(f"{prefix_6}::1/64")
             self._routers.append((lan, f"{prefix_6}::1/64"))
-            extra = ["--enable-ra", f"--dhcp-range={prefix_6}::10,{prefix_6}::10,64,120", "--ra-param=*,5,120"]
+            extra = ["--enable-ra", f"--dhcp-range={prefix_6}::10,{prefix_6}::10,64,3600", "--ra-param=*,5,120"]
         if dhcp:
             self.lease(lan, prefix, extra)
         return lan
 
     def lease(self, lan: Lan, prefix: str, extra: Sequence[str] = ()) -> None:
         """DHCP there, from now on (again)."""
-        lan.dhcp.start(first=f"{prefix}.10", last=f"{prefix}.10", router=f"{prefix}.1", dns="192.0.2.53", extra=extra)
+        # Nothing is renewed while a test looks for what happens by itself.
+        lan.dhcp.start(first=f"{prefix}.10", last=f"{prefix}.10", lease=3600, router=f"{prefix}.1", dns="192.0.2.53",
+                       extra=extra)
 
     def describe(self, vnics: Mapping[str, Vnic]) -> None:
         """What EC2 says."""

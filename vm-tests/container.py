@@ -11,7 +11,7 @@
         machine.power_cut(); machine.boot()           # everything killed at once; Machine(lossy=True)
                                                       # then has only what was fsynced
 
-    boot(*arguments, credentials={"homeport.assignment": text}, deadline=60, wait=True)
+    boot(*arguments, credentials={"homeport.assignment": text}, deadline=90, wait=True)
     Machine(world, name, nics=(Nic("enp1s0", mac="…", lan=world.lan),), tree="trixie", installed=True,
             firmware=Firmware(uuid="…", serial="…"),     # Firmware() is a machine without SMBIOS
             drives=drives)                               # labelled drives (drives.py)
@@ -51,6 +51,8 @@ from world import Cable, Lan, World
 
 # Seconds for a program in a machine: homeport itself waits up to 60 s for another homeport, and then has work to do.
 TO_ITS_END = 240.0
+# Seconds for a boot: less than a source that does not answer has by default.
+ONLINE = 90.0
 GUEST_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 
@@ -128,7 +130,7 @@ class Machine:
         self,
         *arguments: str,
         credentials: Mapping[str, str] | None = None,
-        deadline: float = 60,
+        deadline: float = ONLINE,
         wait: bool = True,
     ) -> Outcome:
         """Switch on and wait until the machine is online, at most `deadline` seconds; BootFailed otherwise.
@@ -179,7 +181,7 @@ class Machine:
             "/usr/lib/vm-check/init", *arguments,
         ]  # fmt: skip
 
-    def wait_online(self, deadline: float = 60) -> Outcome:
+    def wait_online(self, deadline: float = ONLINE) -> Outcome:
         """Wait until the check unit has reported; BootFailed if the boot ends in any other way."""
         good, bad = self.report / "online", self.report / "emergency"
 
@@ -303,8 +305,8 @@ class Machine:
         return completed
 
     def sh(self, script: str, *, check: bool = True, timeout: float = TO_ITS_END) -> Completed:
-        """`run` for a piece of shell."""
-        return self.run(["/bin/sh", "-c", script], check=check, timeout=timeout)
+        """`run` for a piece of shell, which with `check` ends with the first command that fails."""
+        return self.run(["/bin/sh", "-ec" if check else "-c", script], check=check, timeout=timeout)
 
     def leader(self) -> int:
         """The host's process id of the machine's systemd."""
@@ -390,6 +392,15 @@ class Machine:
     def console(self) -> str:
         """The console of this boot (or of the last one), without colours and other escapes."""
         return self._console.text
+
+    def says(self, *words: str) -> str:
+        """Wait until a line of this boot's console has all these words; that line."""
+        def line() -> str:
+            # The last one may still be on its way.
+            lines = self.console.split("\n")[:-1]
+            return next((line for line in lines if all(word in line for word in words)), "")
+
+        return wait_until(line, what=f"{' … '.join(words)!r} on the console of {self.name}")
 
     def journal(
         self, *units: str, boot: int = 0, priority: int = 7, all_boots: bool = False

@@ -99,6 +99,15 @@ def mask(machine: Machine, unit: str) -> None:
     link.symlink_to("/dev/null")
 
 
+def patient_dhcp(machine: Machine) -> None:
+    """Whoever waits for DHCP (or an advertisement) of the bootstrap profile that nobody answers does so for ever."""
+    path = "/usr/lib/NetworkManager/system-connections/homeport-bootstrap.nmconnection"
+    text = machine.read(path)
+    patient = text.replace("-timeout=30\n", "-timeout=3000\n")
+    assert patient.count("-timeout=3000\n") == 3, text
+    machine.write(path, patient, 0o600)
+
+
 def read_only_etc(machine: Machine) -> None:
     """/etc cannot be written to from the start of each boot on; as on such images, resolv.conf is in /run."""
     _early(machine, "read-only-etc", "mount --bind /etc /etc; mount -o remount,bind,ro /etc")

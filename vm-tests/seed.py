@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from configserver import ConfigServer
-from container import Machine
+from container import ONLINE, Machine
+from namespaces import wait_until
 from outcome import Outcome
 
 SEED = "/assign/seed.yaml"
@@ -79,7 +80,7 @@ class Seeded:
         self.first = machine.boot(f"homeport.config={url}")
         assert_seed(machine, self.first)
 
-    def reboot(self, *arguments: str, deadline: float = 60) -> Outcome:
+    def reboot(self, *arguments: str, deadline: float = ONLINE) -> Outcome:
         """Off, and on again with the same kernel arguments and these."""
         self.machine.power_off()
         return self.machine.boot(f"homeport.config={self.url}", *arguments, deadline=deadline)
@@ -107,6 +108,18 @@ def assert_seed(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> 
     assert outcome.resolv == [DNS]
     assert outcome.ipv6(NIC) == []
     assert_seed_keyfile(machine, outcome, address)
+
+
+def wait_for_seed(machine: Machine, address: str = ADDRESS) -> Outcome:
+    """Wait until address, route and DNS of the seed case are there, which come one after the other."""
+    def there() -> Outcome | None:
+        now = machine.look()
+        wanted = ([address], [("192.168.122.1", NIC, 150, "main")], [DNS])
+        return now if (now.addresses(NIC), default_routes(now), now.resolv) == wanted else None
+
+    outcome = wait_until(there, what="the seed case to be in force", every=0.3)
+    assert outcome
+    return outcome
 
 
 def assert_seed_keyfile(machine: Readable, outcome: Outcome, address: str = ADDRESS) -> None:

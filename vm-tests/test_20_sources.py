@@ -9,6 +9,7 @@ import pytest
 from configserver import ConfigServer
 from container import Machine
 from firmware import Firmware
+from mischief import no_refresh
 from namespaces import wait_until
 from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, seed_document
 from world import World
@@ -136,6 +137,7 @@ def test_refused(
 ) -> None:
     """The server wants nothing to do with this machine: asked once, exit 77."""
     world.dhcp.start()
+    no_refresh(machine)  # which asks again
     url = server.put(SEED, status=status)
     boot = machine.boot(f"homeport.config={url}")
     assert_on_dhcp(boot)

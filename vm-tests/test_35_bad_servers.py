@@ -8,6 +8,7 @@ import pytest
 
 from configserver import ConfigServer
 from container import Machine
+from mischief import no_refresh
 from namespaces import wait_until
 from seed import SEED, assert_on_dhcp, assert_seed, seed_document
 from world import World
@@ -24,7 +25,7 @@ def test_dripping_server(world: World, server: ConfigServer, machine: Machine) -
     assert boot.status["exit"] == 69
     assert len(server.requests) >= 2
     fetch = sum(s["seconds"] for s in boot.status["steps"] if s["name"] == "fetch")
-    assert fetch < 8
+    assert fetch < 60  # the whole document takes minutes, and by default all attempts may
 
 
 def test_slow_but_good_server(world: World, server: ConfigServer, machine: Machine) -> None:
@@ -96,6 +97,7 @@ def test_redirect_to_another_host(world: World, server: ConfigServer, machine: M
 
 def test_redirects_for_ever(world: World, server: ConfigServer, machine: Machine) -> None:
     world.dhcp.start()
+    no_refresh(machine)
     url = server.put(SEED, redirect=SEED)
     boot = machine.boot(f"homeport.config={url}", "homeport.deadline=5s")
     assert_on_dhcp(boot)

@@ -23,7 +23,7 @@ def assert_taken_back(world: World, machine: Machine, boot: Outcome) -> None:
     assert boot.status["exit"] == 75
     assert boot.status["rung"] in ("left-as-found", "dhcp")
     address = boot.addresses(NIC)[0].partition("/")[0]
-    world.namespace.run(["ping", "-c", "1", "-W", "2", address])
+    world.namespace.run(["ping", "-c", "1", "-W", "10", address])
     internal = machine.sh("cat /var/lib/NetworkManager/NetworkManager-intern.conf", check=False).stdout
     assert "global-dns" not in internal
     assert not machine.exists("/var/lib/homeport/assigned.yaml")
@@ -35,7 +35,7 @@ def test_gateway_silent(world: World, server: ConfigServer, machine: Machine) ->
     world.dhcp.start()
     world.silence_gateway()
     url = server.put(SEED, seed_document(extra=PROVE_GATEWAY))
-    boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=4s")
+    boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=8s")
     assert_taken_back(world, machine, boot)
     assert "192.168.122.1" in boot.status["reason"]
     assert NIC in boot.status["reason"]
@@ -45,7 +45,7 @@ def test_gateway_answers(world: World, server: ConfigServer, machine: Machine) -
     """The same document with a gateway that lives: the test above fails for its reason only."""
     world.dhcp.start()
     url = server.put(SEED, seed_document(extra=PROVE_GATEWAY))
-    boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=4s")
+    boot = machine.boot(f"homeport.config={url}")
     assert_seed(machine, boot)
     assert any("192.168.122.1" in line for line in boot.status["proof"])
 
@@ -55,7 +55,7 @@ def test_source_unreachable(world: World, server: ConfigServer, machine: Machine
     world.dhcp.start()
     world.cut_off("192.168.122.150")
     url = server.put(SEED, seed_document())
-    boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=4s")
+    boot = machine.boot(f"homeport.config={url}", "homeport.proof-timeout=8s")
     assert_taken_back(world, machine, boot)
     assert "192.168.122.2" in boot.status["reason"]
 
@@ -70,7 +70,7 @@ def test_address_taken(world: World, server: ConfigServer, machine: Machine) -> 
     assert "192.168.122.150" in boot.status["reason"]
     # Told apart from an address that merely did not come up: the reason says who has it.
     assert "52:54:00:aa:bb:cc" in boot.status["reason"]
-    world.namespace.run(["ping", "-c", "1", "-W", "2", "192.168.122.150"])
+    world.namespace.run(["ping", "-c", "1", "-W", "10", "192.168.122.150"])
     (neighbour,) = world.namespace.run(["ip", "neigh", "show", "192.168.122.150"]).splitlines()
     assert "52:54:00:aa:bb:cc" in neighbour
 
@@ -116,7 +116,7 @@ def test_networkmanager_restarted_in_the_window(
     # The proof hangs on this page until we have done our mischief.
     slow = server.put("/slow", half_open=True)
     url = server.put(SEED, seed_document(extra=f"    proof: [{{http: '{slow}'}}]\n"))
-    machine.start(f"homeport.config={url}", "homeport.proof-timeout=4s")
+    machine.start(f"homeport.config={url}", "homeport.proof-timeout=15s")
     wait_until(lambda: server.asked("/slow"), what="the proof to begin")
     machine.run(["systemctl", "restart", "NetworkManager.service"])
     boot = machine.wait_online(90)

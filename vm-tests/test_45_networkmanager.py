@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
@@ -23,7 +22,7 @@ from mischief import (
     no_refresh,
     wait_until_held,
 )
-from seed import ADDRESS, NIC, SEED, Seeded, assert_on_dhcp, assert_seed, seed_document
+from seed import NIC, SEED, Seeded, assert_on_dhcp, assert_seed, seed_document, wait_for_seed
 from world import World
 
 # Somebody's checkpoint of all devices, which would roll back after ten minutes; the program is gone at once.
@@ -58,12 +57,11 @@ def test_dead_for_a_boot(seeded: Seeded, falling: None, how: str) -> None:
         drop_in(machine, "NetworkManager.service", f"[Service]\nType=exec\nExecStart=\nExecStart={program}\n")
     drop_in(machine, "NetworkManager-wait-online.service", "[Service]\nExecStart=\nExecStart=/bin/true\n")
 
-    started = time.monotonic()
     boot = machine.boot(f"homeport.config={seeded.url}", "homeport.nm-wait=4s", "homeport.deadline=2s")
-    assert time.monotonic() - started < 25
+    assert boot.status["finished"] - boot.status["started"] < 30  # which is how long it would be without the limit
     assert boot.status["exit"] == 69
     assert any("last-known-good: NetworkManager" in fall for fall in boot.status["fallen"])
-    assert any("homeport:" in line and "NetworkManager" in line for line in machine.console.splitlines())
+    machine.says("homeport:", "NetworkManager")
 
     machine.power_off()
     machine.on_disk(unit).unlink(missing_ok=True)
@@ -94,7 +92,7 @@ def test_gone_during_apply(
     assert not machine.exists("/var/lib/homeport/inflight.json")
     assert checkpoints(machine) == 0
     assert set(machine.sh("ls /run/NetworkManager/system-connections").stdout.split()) <= {"lo.nmconnection"}
-    machine.run(["homeport", "refresh"])
+    machine.run(["homeport", "refresh", "--proof-timeout", "30s"])
     assert_seed(machine, machine.look())
 
 
@@ -109,8 +107,7 @@ def test_killed_during_refresh(world: World, seeded: Seeded, falling: None) -> N
     machine.run(["systemctl", "kill", "-s", "KILL", "NetworkManager.service"])
     go_on(machine)
     machine.wait("test $(systemctl show -P ExecMainStatus homeport-refresh.service) = 75")
-    machine.wait(f"ip -o address show {NIC} | grep -q {ADDRESS}")
-    assert_seed(machine, machine.look())
+    assert_seed(machine, wait_for_seed(machine))
     assert "192.168.122.151" not in machine.read("/var/lib/homeport/assigned.yaml")
 
 

@@ -11,9 +11,19 @@ import pytest
 
 from configserver import ConfigServer
 from container import Machine, Nic, mac_of
-from mischief import no_refresh
+from mischief import NM, NM_OBJECT, no_refresh
 from outcome import Outcome
-from seed import ADDRESS, NIC, SEED, Seeded, assert_on_dhcp, assert_seed, default_routes, seed_document
+from seed import (
+    ADDRESS,
+    NIC,
+    SEED,
+    Seeded,
+    assert_on_dhcp,
+    assert_seed,
+    default_routes,
+    seed_document,
+    wait_for_seed,
+)
 from world import Lan, World
 
 FIRST, SECOND = "52:54:00:aa:00:01", "52:54:00:aa:00:02"
@@ -58,15 +68,14 @@ def assert_uplink(boot: Outcome, nic: str) -> None:
 
 
 def test_late(world: World, server: ConfigServer, machine: Machine, other_lan: Lan) -> None:
-    """A card that its driver brings 8 s after the others: waited for, which the console says."""
+    """A card that its driver brings after the others: waited for, which the console says."""
     world.dhcp.start()
     machine.start(f"homeport.config={server.put(SEED, TWO)}")
-    time.sleep(8)
+    machine.says("waiting for enp2s0")
     machine.add_nic(Nic("enp2s0", lan=other_lan))
     boot = machine.wait_online()
     assert_uplink(boot, NIC)
     assert boot.addresses("enp2s0") == ["10.46.0.150/24"]
-    assert any("waiting for enp2s0" in line for line in machine.console.splitlines())
 
 
 def test_never(world: World, server: ConfigServer, machine: Machine, falling: None) -> None:
@@ -86,7 +95,7 @@ def test_absent_and_not_named(world: World, server: ConfigServer, make_machine: 
     machine = make_machine(nics=(Nic(NIC), Nic("enp2s0", plugged=False)))
     boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")
     assert_seed(machine, boot)
-    assert boot.seconds < 20
+    assert boot.seconds < 60  # NetworkManager and nm-online wait as long for a card
 
 
 # Names
@@ -134,7 +143,7 @@ def test_swapped_by_the_document(
     boot = machine.boot(f"homeport.config={url}")
     assert_uplink(boot, "enp1s0")
     assert boot.addresses("enp2s0") == ["10.46.0.150/24"]
-    world.namespace.run(["ping", "-c", "1", "-W", "2", "10.46.0.150"])
+    world.namespace.run(["ping", "-c", "1", "-W", "10", "10.46.0.150"])
 
 
 def test_duplicate_macs(
@@ -162,7 +171,7 @@ def test_duplicate_macs(
 # Cables
 
 
-@pytest.mark.parametrize("seconds", [10, pytest.param(20, marks=pytest.mark.long("10 s show the same"))])
+@pytest.mark.parametrize("seconds", [1, pytest.param(14, marks=pytest.mark.long("1 s shows the same"))])
 def test_cable_later(
     world: World, server: ConfigServer, make_machine: Callable[..., Machine], seconds: int
 ) -> None:
@@ -173,6 +182,7 @@ def test_cable_later(
     world.dhcp.start()
     machine = make_machine(nics=(Nic(NIC, plugged=False),))
     machine.start(f"homeport.config={server.put(SEED, seed_document())}")
+    machine.wait(f"busctl get-property {NM} {NM_OBJECT} {NM} Startup | grep -q false")
     time.sleep(seconds)
     machine.cables[NIC].plug()
     boot = machine.wait_online()
@@ -197,10 +207,9 @@ def test_assigned_and_no_cable(world: World, seeded: Seeded, falling: None) -> N
     world.dhcp.stop()
     boot = machine.boot(f"homeport.config={seeded.url}", "homeport.deadline=1s", "homeport.proof-timeout=2s",
                         deadline=90)
-    assert boot.seconds < 45
+    assert boot.seconds < 60
     assert boot.status["exit"] == 69
     assert any("no carrier" in line for line in boot.status["proof"])
     assert machine.exists("/var/lib/homeport/assigned.yaml")
     machine.cables[NIC].plug()
-    machine.wait(f"ip -o address show {NIC} | grep -q {ADDRESS}")
-    assert_seed(machine, machine.look())
+    assert_seed(machine, wait_for_seed(machine))

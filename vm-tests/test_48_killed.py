@@ -117,7 +117,7 @@ class Story:
         self.assert_reachable(boot)
         assert boot.status["exit"] in (0, 69)
         (address,) = boot.addresses(NIC)
-        self.world.namespace.run(["ping", "-c", "1", "-W", "2", address.partition("/")[0]])
+        self.world.namespace.run(["ping", "-c", "1", "-W", "10", address.partition("/")[0]])
         assert self.look_at_strangers() == self.strangers
         self.assert_not_stuck()
         self.assert_tidy()

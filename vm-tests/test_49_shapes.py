@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from container import Machine, Nic
+from mischief import patient_dhcp
 from namespaces import NetworkNamespace
 from outcome import Outcome
 from seed import NIC, assert_seed, seed_document
@@ -46,9 +47,9 @@ def test_ipv6_alone(world: World, six: Lan, make_machine: Callable[..., Machine]
     url = server.put(DOCUMENT, IPV6_ONLY)
     assert url.startswith("http://[2001:db8:122::2]/")
     machine = make_machine(nics=(Nic(NIC, lan=six),))
+    patient_dhcp(machine)  # IPv4's is not waited for
     boot = machine.boot(f"homeport.config={url}")
     assert_ipv6_only(boot)
-    assert boot.seconds < 25  # IPv4's DHCP, which nobody answers, has 30 s
     proof = " ".join(boot.status["proof"])
     assert f"{SIX}:1" in proof and f"{SIX}:2" in proof
 
@@ -87,11 +88,11 @@ def assert_ipv6_only(boot: Outcome) -> None:
 
 def test_no_dhcp_and_a_credential(world: World, machine: Machine) -> None:
     """A site where every address is static: nobody is waited for who is not there."""
+    patient_dhcp(machine)
     boot = machine.boot(credentials={"homeport.assignment": seed_document()})
     assert_seed(machine, boot)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert any("192.168.122.1" in line for line in boot.status["proof"])
-    assert boot.seconds < 20  # the bootstrap profile's DHCP has 30 s
     assert boot.failed_units == []
 
 
@@ -135,7 +136,7 @@ def test_two_uplinks(world: World, make_machine: Callable[..., Machine]) -> None
 def leaves_by(machine: Machine, address: str) -> str:
     """The NIC through which pings from this address really go out, and their answers come back."""
     before = {nic: sent(machine, nic) for nic in ("enp1s0", "enp2s0")}
-    machine.sh(f"ping -c 20 -i 0.01 -W 2 -q -I {address} {ELSEWHERE}")
+    machine.sh(f"ping -c 20 -i 0.01 -W 10 -q -I {address} {ELSEWHERE}")
     (through,) = [nic for nic, count in before.items() if sent(machine, nic) - count >= 20]
     return through
 
@@ -183,5 +184,5 @@ def test_a_tunnel(world: World, far_end: NetworkNamespace, machine: Machine, fal
         boot = machine.boot(credentials={"homeport.assignment": assignment})
         assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
         assert boot.addresses("vx42") == ["10.42.0.10/24"]
-        machine.run(["ping", "-c", "1", "-W", "2", "-I", "vx42", "10.42.0.1"])
+        machine.run(["ping", "-c", "1", "-W", "10", "-I", "vx42", "10.42.0.1"])
         machine.power_off()

@@ -80,7 +80,7 @@ def test_other_nic_without_dhcp_holds_nothing_up(world: World) -> None:
     url = world.serve().put(SEED, seed_document())
     with Machine(world, "two-nics", nics=(Nic(NIC), Nic("enp2s0", lan=dark))) as machine:
         for _ in range(2):
-            boot = machine.boot(f"homeport.config={url}", deadline=45)
+            boot = machine.boot(f"homeport.config={url}", deadline=60)
             assert boot.addresses(NIC) == [ADDRESS]
             assert boot.failed_units == []
             assert machine.run(["systemctl", "is-active", "network-online.target"]).stdout == "active\n"
@@ -168,7 +168,7 @@ def test_what_others_added_to_our_interface(world: World) -> None:
         assert addresses(boot) == own("192.168.122.151")
         for address in THEIRS:
             machine.run(["ip", "address", "add", address, "dev", NIC, *(["nodad"] if ":" in address else [])])
-        machine.sh(f"ip route add {THEIR_ROUTES[0]} dev {NIC}; "
+        machine.sh(f"ip route add {THEIR_ROUTES[0]} dev {NIC} && "
                    f"ip route add {THEIR_ROUTES[1]} via 2001:db8::1 dev {NIC}")
 
         mark = machine.monitor.mark()

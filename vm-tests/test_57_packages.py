@@ -79,7 +79,7 @@ def test_installed_on_a_running_machine(
     # Another Python comes.
     machine.sh(f"dpkg-deb --fsys-tarfile {deb(VERSIONS[0])} | tar -xOf - .{PROGRAM} >{PROGRAM}")
     assert not has_bytecode(machine)
-    machine.sh("dpkg-trigger --by-package=python3-minimal /usr/bin/python3; dpkg --triggers-only --pending")
+    machine.sh("dpkg-trigger --by-package=python3-minimal /usr/bin/python3 && dpkg --triggers-only --pending")
     assert has_bytecode(machine)
     machine.power_off()
     boot = machine.boot(f"homeport.config={server.put(SEED, seed_document())}")

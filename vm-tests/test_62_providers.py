@@ -34,7 +34,7 @@ def lan(world: World) -> MakeLan:
 
 def reaches(machine: Machine, *addresses: str) -> None:
     for address in addresses:
-        machine.sh(f"ping -c 1 -W 3 -q {address}")
+        machine.sh(f"ping -c 1 -W 10 -q {address}")
 
 
 def case(name: str) -> dict[str, bytes]:

@@ -88,7 +88,7 @@ def test_azure(world: World, lan: Lan, make_machine: MakeMachine, allow: Callabl
         # Before network-online.target, so that whoever registers somewhere does so under this name.
         assert machine.run(["uname", "-n"]).stdout.strip() == name.partition(".")[0]
         assert machine.read("/etc/hostname").strip() == name.partition(".")[0]
-        assert f"cut from '{name}'" in machine.run(["journalctl", "-b", "-u", "homeport-hostname", "-o", "cat"]).stdout
+        machine.wait(f"journalctl -b -u homeport-hostname -o cat | grep -qF \"cut from '{name}'\"")
         assert [state(machine, f"{unit}.service") for unit in UNITS] == ["active"] * 3
         assert len(wire.told.good) == 1
         attributes = machine.read("/run/metadata/afterburn")

@@ -41,11 +41,11 @@ def test_google_forwards_addresses(world: World, make_machine: MakeMachine) -> N
         assert "dev ens3" in machine.sh(f"ip route get {OUTSIDE}").stdout
         # A load balancer delivers to the forwarded address itself.
         world.namespace.ip("route", "replace", "203.0.113.80/32", "via", "10.0.1.10")
-        world.namespace.run(["ping", "-c", "1", "-W", "3", "-q", "203.0.113.80"])
+        world.namespace.run(["ping", "-c", "1", "-W", "10", "-q", "203.0.113.80"])
         world.namespace.ip("route", "delete", "203.0.113.80/32")
 
         # After its restart NetworkManager doesn't know of what is still in the kernel. It has to, to take it away.
-        machine.sh("systemctl restart NetworkManager; nm-online -q -t 30")
+        machine.sh("systemctl restart NetworkManager && nm-online -s -q -t 60")
         assert set(machine.look().addresses("ens3")) == {"10.0.1.10/24", "203.0.113.80/32", "203.0.113.81/32"}
         cloud.forward(["203.0.113.81"], ["203.0.113.82"])
         machine.run(["homeport", "refresh"])
@@ -82,8 +82,9 @@ def test_azure_in_both_families(world: World, make_machine: MakeMachine) -> None
         assert policy("0 2001:db8:1::10", "1 2001:db8:2::10") <= rules(machine, "-6")
         for nic, net in (("ens3", 1), ("ens4", 2)):
             assert leaves_by(machine, f"10.0.{net}.10") == nic
-            # IPv6 is taken away and put back by whatever NetworkManager reapplies.
-            machine.wait(f"ping -c 1 -W 1 -q -I 2001:db8:{net}::10 {OUTSIDE_6}")
+            # IPv6 is taken away and put back by whatever NetworkManager reapplies, for a refresh that it has started.
+            machine.wait("systemctl show --property ActiveState homeport-refresh.service | grep '=inactive' && "
+                         f"ping -c 1 -W 1 -q -I 2001:db8:{net}::10 {OUTSIDE_6}")
             assert leaves_by(machine, f"2001:db8:{net}::10") == nic
         assert on_disk(machine) == []
 
@@ -118,7 +119,7 @@ def test_oracle_without_dhcp_on_the_second_card(world: World, make_machine: Make
         one, two = cloud.subnet("o-one", "10.0.1"), cloud.subnet("o-two", "10.0.2", dhcp=False)
         cloud.tell({"opc/v2/vnics": json.dumps([vnic(FIRST, 1), vnic(SECOND, 2)])})
         machine = make_machine(nics=(Nic("ens3", FIRST, one), Nic("ens4", SECOND, two)))
-        boot = machine.boot("ignition.platform.id=oraclecloud", deadline=45)
+        boot = machine.boot("ignition.platform.id=oraclecloud", deadline=60)
         assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
         assert (boot.addresses("ens3"), boot.addresses("ens4")) == (["10.0.1.10/24"], ["10.0.2.10/24"])
         assert "mtu 9000" in machine.sh("ip link show ens4").stdout
@@ -147,7 +148,7 @@ def test_nothing_on_disk_where_profiles_take_the_place_of_others(world: World, m
         mark = machine.monitor.mark()
         machine.run(["homeport", "refresh", "--platform-persist", "no"])
         assert not machine.look().status["changed"]
-        machine.sh("systemctl restart NetworkManager; nm-online -q -t 20")
+        machine.sh("systemctl restart NetworkManager && nm-online -s -q -t 60")
         assert machine.look().addresses("ens3") == ["10.0.1.77/24"]
         assert not [event for event in machine.monitor.events(since=mark, kind="ADDR", nic="ens3")
                     if event.deleted or "10.0.1.77" in event.text]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 
@@ -40,16 +39,13 @@ GLOBAL_DNS = "/var/lib/NetworkManager/NetworkManager-intern.conf"
 
 
 def test_policy_waits_for_what_it_captures(world: World, machine: Machine) -> None:
-    """The default route comes ten seconds late, and being online is what the machine is not yet."""
-    late = threading.Timer(10, world.dhcp.start)
-    late.start()
-    try:
-        boot = machine.boot(credentials={"homeport.assignment": POLICY}, deadline=90)
-    finally:
-        late.join()
+    """The default route comes late, and being online is what the machine is not yet."""
+    machine.start(credentials={"homeport.assignment": POLICY})
+    machine.says("homeport: waiting 30 s at most: the policy captures a route with 'destination=0.0.0.0/0'")
+    world.dhcp.start()
+    boot = machine.wait_online()
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0), boot.status
     assert "mtu 1400" in machine.run(["ip", "link", "show", NIC]).stdout
-    assert "homeport: waiting 30 s at most: the policy captures a route with 'destination=0.0.0.0/0'" in machine.console
 
 
 def test_own_dns_beside_dhcp(world: World, server: ConfigServer, machine: Machine) -> None:
@@ -128,5 +124,5 @@ def test_recovery_without_dhcp(world: World, seeded: Seeded, falling: None) -> N
     boot = seeded.reboot("homeport.mode=recovery", deadline=120)
     assert (boot.status["rung"], boot.status["exit"]) == ("left-as-found", 75)
     assert boot.addresses(NIC) == []
-    assert "homeport: dhcp: no DHCP server answered within 30 s" in seeded.machine.console
+    seeded.machine.says("homeport: dhcp: no DHCP server answered within 30 s")
     assert_seed(seeded.machine, seeded.reboot())

@@ -171,6 +171,7 @@ def test_a_broken_seed_is_loud(world: World, machine: Machine) -> None:
     assert_on_dhcp(boot)
     assert boot.status["exit"] == 65
     # Without the prefix that systemd gives it.
+    machine.says("prefix-length")
     lines = [line.partition("]: ")[2] for line in machine.console.splitlines() if "prefix-length" in line]
     assert lines and all(len(line) <= 100 for line in lines)
 

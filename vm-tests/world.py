@@ -1,7 +1,7 @@
 """The world around the machines: a network namespace with a bridge, a gateway, DHCP and DNS, other hosts.
 
     with World() as world:
-        world.dhcp.start()                           # leases of two minutes, DNS 192.168.122.53
+        world.dhcp.start()                           # leases of an hour, DNS 192.168.122.53
         server = world.serve()                       # configserver.ConfigServer on http://192.168.122.2
         world.silence_gateway()                      # 192.168.122.1 no longer answers ARP
         neighbour = world.host("192.168.122.150")    # somebody already has this address
@@ -76,12 +76,12 @@ class Dhcp:
         *,
         first: str = "192.168.122.100",
         last: str = "192.168.122.120",
-        lease: int = 120,
+        lease: int = 3600,
         router: str = GATEWAY,
         dns: str = DHCP_DNS,
         extra: Sequence[str] = (),
     ) -> None:
-        """Leases of `lease` seconds (dnsmasq's least is 120) from `first` to `last`.
+        """Leases of `lease` seconds (dnsmasq's least is 120) from `first` to `last`, renewed after half of it.
 
         A server that is on already is started again with these.
         """
