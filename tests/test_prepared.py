@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,6 +17,7 @@ from homeport.core.facts import Stage
 from homeport.errors import ApplyError, HomeportError, Unreachable
 from homeport.host import keyfiles
 from homeport.host.files import write_atomic
+from homeport.host.nm.values import DeviceState
 from homeport.host.store import PREPARED, PREPARED_DOCUMENT, Manifest, OwnedFile, Store
 from homeport.machine import Machine
 from homeport.prepared import Prepared
@@ -119,7 +121,7 @@ class Manager:
 
 
 def on(interface: str, uuid: str) -> Any:
-    return SimpleNamespace(interface=interface, profile=uuid)
+    return SimpleNamespace(interface=interface, profile=uuid, state=DeviceState.ACTIVATED)
 
 
 def test_taken_away(machine: Machine) -> None:
@@ -134,6 +136,23 @@ def test_taken_away(machine: Machine) -> None:
     prepared.drop(machine)
     assert in_run(machine.root) == [] and prepared.read(machine.root) is None
     assert manager.calls == [("load", str(etc), f"/{first.path}", f"/{second.path}"), ("activate", first.uuid)]
+
+
+def test_taken_away_is_gone(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever looks next must not find its addresses: until then it is waited."""
+    record = prepared.write(machine.root, Prepared("assigned"), DOCUMENT, {"enp1s0": profile()})
+    card = on("enp1s0", record.profiles[0].uuid)
+    changes = [DeviceState.DEACTIVATING, DeviceState.DISCONNECTED, DeviceState.PREPARE, DeviceState.IP_CONFIG,
+               DeviceState.ACTIVATED]
+
+    def next_state(_seconds: float) -> None:
+        card.state = changes.pop(0) if changes else card.state
+    monkeypatch.setattr(time, "sleep", next_state)
+    machine._manager = Manager([card])  # type: ignore[assignment]
+    machine._protected = frozenset()
+    card.state = DeviceState.DEACTIVATING
+    prepared.drop(machine)
+    assert card.state is DeviceState.ACTIVATED
 
 
 def test_taken_away_without_a_networkmanager(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,10 +77,13 @@ def test_another_assignment_takes_the_place_of_the_kept_one(world: World, machin
 
 
 @pytest.mark.usefixtures("falling")
-def test_one_that_does_not_prove_is_taken_away(world: World, machine: Machine) -> None:
-    """What was proven before comes to light again, and is in force."""
+@pytest.mark.parametrize("how", ["at once", "slowly"])
+def test_one_that_does_not_prove_is_taken_away(world: World, machine: Machine, how: str) -> None:
+    """What was proven before comes to light again, and is in force; and nothing of the other, however slowly it goes."""
     world.dhcp.start()
     before_systemd(machine)
+    if how == "slowly":
+        machine.write("/etc/NetworkManager/dispatcher.d/pre-down.d/slow", "#!/bin/sh\nsleep 2\n", 0o755)
     machine.boot(credentials={"homeport.assignment": seed_document()})
     machine.power_off()
     with_proof = seed_document("192.168.122.151", extra="    proof: [{tcp: '192.168.122.99:1'}]\n")

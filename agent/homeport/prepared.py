@@ -193,6 +193,7 @@ def drop(machine: Machine) -> None:
 
 
 def _take_down(machine: Machine, manager: Manager, prepared: Prepared) -> None:
+    from homeport.host.activation import COMING_BACK, come_back
     held = {device.profile for device in manager.devices() if device.interface in machine.protected}
     gone = [file for file in prepared.profiles if file.uuid not in held]
     _remove(machine.root, gone)
@@ -206,6 +207,7 @@ def _take_down(machine: Machine, manager: Manager, prepared: Prepared) -> None:
         if left is not None:
             # It came to light, and is not in force before it is activated again.
             manager.activate(file.uuid, left.interface_name or None)
+    come_back(manager, {file.interface for file in gone}, machine.patience(COMING_BACK))
 
 
 def _remove(root: Path, files: Iterable[OwnedFile]) -> None:

@@ -22,8 +22,12 @@ log = logging.getLogger(__name__)
 
 PAUSE = 0.05  # seconds between looks at what NetworkManager is doing
 TAKING_BACK = 10.0  # seconds; what is on no profile by then is for the proof to tell of
+COMING_BACK = 15.0  # seconds until what is taken down is gone: as long as scripts of a site's may take ("pre-down")
+COMING_UP = 3.0  # seconds, of them, for what comes instead; DHCP that nobody answers takes longer, and changes nothing
 # From one profile to the next, which is to be seen only when it is there.
 ON_THE_WAY = (DeviceState.DISCONNECTED, DeviceState.DEACTIVATING)
+LEAVING = (DeviceState.PREPARE, DeviceState.CONFIG, DeviceState.DEACTIVATING)
+CHANGING = (*LEAVING, DeviceState.IP_CONFIG, DeviceState.IP_CHECK, DeviceState.SECONDARIES)
 # These exist; all other types NetworkManager makes a device for.
 CARDS = ("ethernet", "infiniband", "wifi")
 
@@ -103,6 +107,19 @@ def take_back(manager: Manager, interfaces: Collection[str]) -> None:
                 unsettled = True
         if not unsettled:
             return
+        time.sleep(PAUSE)
+
+
+def come_back(manager: Manager, interfaces: Collection[str], seconds: float = COMING_BACK) -> None:
+    """Wait until what has been taken down on these is gone, and what was activated instead is up if that is soon.
+
+    Meanwhile the kernel has what goes: whoever plans would take its addresses for somebody's, and keep them.
+    """
+    started, quiet = time.monotonic(), 0
+    while quiet < 2 and (passed := time.monotonic() - started) < seconds:
+        awaited = CHANGING if passed < COMING_UP else LEAVING
+        changing = any(device.state in awaited for device in manager.devices() if device.interface in interfaces)
+        quiet = 0 if changing else quiet + 1
         time.sleep(PAUSE)
 
 
