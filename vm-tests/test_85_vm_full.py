@@ -21,7 +21,7 @@ from image import make_image
 from iscsi import Target
 from outcome import Outcome
 from provider import Provider
-from seed import ADDRESS, NIC, SEED, assert_on_dhcp, assert_seed, default_routes, seed_document
+from seed import ADDRESS, NIC, SEED, assert_early, assert_on_dhcp, assert_seed, default_routes, seed_document
 from tagged import Tagged
 from test_80_vm import FIRST, NETWORK, SECOND, SLOW, MakeVm, in_initrd, static
 from vm.disk import vfat_disk
@@ -116,6 +116,7 @@ def test_ipv6_alone(world: World, make_vm: MakeVm) -> None:
     boot = machine.boot(f"homeport.config={server.put('/six.yaml', IPV6_ONLY)}", *NETWORK)
     lan.dhcp.stop()
     assert_ipv6_only(boot)
+    assert_early(boot)
     machine.power_off()
     assert len(server.asked("/six.yaml")) == 1
 
@@ -133,6 +134,7 @@ def test_clock_at_1970(world: World, make_vm: MakeVm) -> None:
                         *NETWORK)
     assert_seed(machine, boot)
     assert boot.status["exit"] == 0
+    assert_early(boot)
 
 
 @pytest.fixture
