@@ -44,17 +44,23 @@ def make_plan(machine: Machine, assignment: Assignment, without: Collection[str]
             raise DocumentError(complaints)
         ownership = profiles.whose(machine.manager, machine.store.read_manifest(), resolved.config, also)
         before = former_state(machine, without)
-        desired = former.removing(of_this_stage(machine.stage, resolved.config), before)
-        shown = current_state(machine)
-        if ownership.override:
-            desired = former.keeping_ip(desired, shown, ownership.foreign)
-        current = former.without_strangers(shown, desired, before)
-        plan = Plan(
-            assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
-            changes=tuple(differences(desired, current, thorough=True)),
-            foreign=ownership.foreign, override=ownership.override,
-            retired=frozenset(former.names(desired) - former.names(resolved.config)),
-            strangers=find_strangers(machine, shown, desired, before, former.names(before) - {*ownership.foreign}))
+        wanted = former.removing(of_this_stage(machine.stage, resolved.config), before)
+
+        def compared(shown: Mapping[str, Any]) -> Plan:
+            desired = former.keeping_ip(wanted, shown, ownership.foreign) if ownership.override else wanted
+            current = former.without_strangers(shown, desired, before)
+            return Plan(
+                assignment=assignment, desired=desired, names=resolved.names, nics=resolved.nics,
+                changes=tuple(differences(desired, current, thorough=True)),
+                foreign=ownership.foreign, override=ownership.override,
+                retired=frozenset(former.names(desired) - former.names(resolved.config)),
+                strangers=find_strangers(machine, shown, desired, before, former.names(before) - {*ownership.foreign}))
+
+        looked_ahead = machine.current is not None
+        plan = compared(current_state(machine))
+        if plan.changes and looked_ahead:
+            # NetworkManager has gone on meanwhile: what it was still bringing up is neither missing nor a stranger's.
+            plan = compared(current_state(machine))
         if assignment.configurator == KEYFILES:
             plan = of_keyfiles(machine, plan, resolved)
         machine.report.plan = plan.lines()
