@@ -79,7 +79,7 @@ def test_another_assignment_takes_the_place_of_the_kept_one(world: World, machin
 @pytest.mark.usefixtures("falling")
 @pytest.mark.parametrize("how", ["at once", "slowly"])
 def test_one_that_does_not_prove_is_taken_away(world: World, machine: Machine, how: str) -> None:
-    """What was proven before comes to light again, and is in force; and nothing of the other, however slowly it goes."""
+    """What was proven before comes to light again, and nothing of the other, however slowly it goes."""
     world.dhcp.start()
     before_systemd(machine)
     if how == "slowly":
