@@ -44,7 +44,7 @@ def test_forky(world: World, server: ConfigServer, make_vm: MakeVm, own_units: b
     assert_seed(machine, boot)
     assert (boot.status["rung"], boot.status["exit"]) == ("assigned", 0)
     assert boot.failed_units == []
-    assert in_initrd(machine)
+    assert_early(boot)
     machine.power_off()
     assert len(server.asked(SEED)) == 1
 
@@ -182,6 +182,7 @@ def test_nic_plugged_in_late(world: World, server: ConfigServer, make_vm: MakeVm
     assert boot.addresses(NIC) == [ADDRESS]
     assert boot.addresses("enp2s0") == ["10.46.0.150/24"]
     assert boot.status["exit"] == 0
+    assert_early(boot)
 
 
 def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path, falling: None) -> None:
@@ -193,6 +194,9 @@ def test_drive_removed(world: World, make_vm: MakeVm, tmp_path: Path, falling: N
                                   "homeport.yaml": seed_document("192.168.122.199")})
     machine.hardware = Hardware(drives={"stick": drive})
     assert_seed(machine, machine.boot(*SLOW))
+    # The drive was read in the initramfs, so that NetworkManager starts with what is on it.
+    assert machine.wire(NIC).dhcp() == []
+    assert any("made ready for the real root" in line for line in in_initrd(machine))
     machine.power_off()
     machine.hardware = Hardware()
     boot = machine.boot(*SLOW)
@@ -249,7 +253,8 @@ def test_seed_on_the_kernel_line(world: World, make_vm: MakeVm, falling: None) -
     broken = make_vm()
     boot = broken.boot(f"homeport.seed={packed[:len(packed) // 2]}", *SLOW)
     assert_on_dhcp(boot)
-    lines = [line for line in broken.console.splitlines() if "homeport" in line]
+    assert (boot.status["rung"], boot.status["exit"]) == ("dhcp", 65)
+    lines = [line for line in broken.console.splitlines() if "homeport: " in line]
     assert any("homeport.seed" in line for line in lines), lines
     assert all(len(line.partition("homeport: ")[2]) <= 100 for line in lines), lines
 
