@@ -7,6 +7,7 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -156,9 +157,10 @@ def test_root_over_iscsi(world: World, server: ConfigServer, make_vm: MakeVm, ta
     assert boot.status["exit"] == 0, boot.status
     assert boot.addresses(NIC) == [ADDRESS]
     assert default_routes(boot) == [("192.168.122.1", NIC, 150, "main")]
+    assert_early(boot)
     assert "iscsi" in machine.sh("ls -l /dev/disk/by-path").stdout
     # From the assigned address and no other: a lease that the session stands on would be lost one day.
-    assert ADDRESS.partition("/")[0] in target.sessions()
+    assert re.findall(r"IP Address: (\S+)", target.sessions()) == [ADDRESS.partition("/")[0]]
 
 
 # Hardware
@@ -217,7 +219,8 @@ def test_seed_on_a_usb_stick(world: World, make_vm: MakeVm, tmp_path: Path, fall
     assert boot.addresses(NIC) == [ADDRESS]
     assert default_routes(boot) == [("192.168.122.1", NIC, 150, "main")]
     assert (boot.status["rung"], boot.status["exit"], boot.status["persisted"]) == ("seed", 0, False)
-    assert any("seed HOMEPORT/seed.yaml" in line for line in in_initrd(machine))
+    assert_early(boot, "seed", fetched=False)
+    assert "HOMEPORT/seed.yaml" in boot.early["source"]
     assert machine.wire(NIC).dhcp() == []
 
 
