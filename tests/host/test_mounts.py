@@ -72,6 +72,16 @@ def loops_over(device: str) -> list[str]:
         "losetup", "--list", "--noheadings", "--output=NAME,BACK-FILE").splitlines()) if backing.strip() == device]
 
 
+def looped(image: Path) -> Iterator[tuple[str, Path]]:
+    """A loop device over the image, and the image."""
+    try:
+        device = run("losetup", "--find", "--show", str(image))
+    except subprocess.CalledProcessError:
+        pytest.skip("no loop devices here")
+    yield device, image
+    run("losetup", "--detach", device)
+
+
 @pytest.fixture
 def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     """A loop device with an ext4 that was never unmounted, and the image behind it. As after a power cut: a journal to
@@ -87,12 +97,7 @@ def disk(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         f"mount -o loop {image} /mnt; exec 3>/mnt/open; echo gone >&3; rm /mnt/open; "
         "fsfreeze -f /mnt; fsfreeze -u /mnt; echo -n kept >/mnt/word; sync; "
         f"cp --sparse=always {image} {cut}; exec 3>&-; umount /mnt")
-    try:
-        device = run("losetup", "--find", "--show", str(cut))
-    except subprocess.CalledProcessError:
-        pytest.skip("no loop devices here")
-    yield device, cut
-    run("losetup", "--detach", device)
+    yield from looped(cut)
 
 
 @pytest.mark.parametrize("arguments", [[], ["ext4"], ["ext4", "subvol=none,errors=panic"]])
@@ -200,12 +205,7 @@ def other_disk(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple
     image.unlink()
     question, answer = DIRTY[kind]
     assert answer in run("sh", "-c", question.format(cut=cut))
-    try:
-        device = run("losetup", "--find", "--show", str(cut))
-    except subprocess.CalledProcessError:
-        pytest.skip("no loop devices here")
-    yield device, cut
-    run("losetup", "--detach", device)
+    yield from looped(cut)
 
 
 def test_other_kinds_are_looked_at_as_they_are(other_disk: tuple[str, Path]) -> None:
